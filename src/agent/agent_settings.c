@@ -144,7 +144,7 @@ static void set_key(struct agent_settings *settings, const char *key, const char
 	else if (!strcmp(key, "enabled"))
 		settings->enabled = value[0] != '0';
 	else if (!strcmp(key, "redact"))
-		settings->redact = value[0] != '0';
+		settings->redact |= value[0] != '0';
 	else if (!strcmp(key, "budget"))
 		settings->budget = strtoull(value, NULL, 10);
 	else if (!strcmp(key, "max_steps"))
@@ -211,11 +211,13 @@ static void read_common(struct agent_settings *settings)
 {
 	const char *budget = getenv("TRACESMITH_BUDGET");
 	const char *directory = getenv("TRACESMITH_LIVE_DIR");
+	const char *redact = getenv("TRACESMITH_REDACT");
 	uint32_t unused;
 
 	memset(settings, 0, sizeof(*settings));
 	settings->step_open = settings->step_close = ABSENT;
 	ts_rank_of_self(&settings->rank);
+	settings->redact = settings->always_redact = redact && redact[0] && redact[0] != '0';
 	if (budget)
 		settings->budget = parse_bytes(budget);
 	if (directory && directory[0] &&
@@ -319,13 +321,14 @@ bool agent_settings_remember(bool *ret_at_once)
 	return settings->wanted || settings->why_not[0];
 }
 
-void agent_settings_host(uint64_t session, uint32_t ring_bytes)
+void agent_settings_host(uint64_t session, uint32_t ring_bytes, bool redact)
 {
 	struct agent_settings *settings = &remembered.settings;
 
 	read_common(settings);
 	settings->session = session;
 	settings->ring_bytes = ring_bytes;
+	settings->redact |= redact;
 	settings->wanted = settings->enabled = true;
 	settings->mode = TS_LIVE_STREAM;
 	settings->role = TS_LIVE_RECORDER;
@@ -370,7 +373,7 @@ static void forget_session(struct agent_settings *settings)
 {
 	settings->step_open = settings->step_close = ABSENT;
 	settings->max_steps = 0;
-	settings->redact = false;
+	settings->redact = settings->always_redact;
 	settings->backends[0] = 0;
 	settings->python = settings->stacks = 0;
 	memset(&settings->replay, 0, sizeof(settings->replay));

@@ -6,11 +6,11 @@
 
 #include "agent/tracer.h"
 
-int ts_agent_host(uint64_t session, uint32_t ring_bytes)
+int ts_agent_host(uint64_t session, uint32_t ring_bytes, bool redact)
 {
 	const struct core *core;
 
-	agent_settings_host(session, ring_bytes);
+	agent_settings_host(session, ring_bytes, redact);
 	if (agent_start(&ts_process_tracer))
 		return 0;
 	core = ts_process_tracer.core;

@@ -155,6 +155,17 @@ struct text {
 	uint32_t words; /* with its length */
 };
 
+static bool is_redacted(const struct core *core)
+{
+	return __atomic_load_n(&core->control->redact, __ATOMIC_RELAXED);
+}
+
+/* Values of variables of the program (docs/privacy.md): redaction hides numbers, too. */
+static bool hides_values(const struct core *core, const char *category)
+{
+	return AGENT_UNLIKELY(is_redacted(core)) && category && !strcmp(category, "watch");
+}
+
 /* Truncates a string to fit; one word of it is already reserved, `left` more are available. */
 static struct text measure(const struct core *core, const char *string, bool is_argument,
 			   uint64_t *left)
@@ -164,7 +175,7 @@ static struct text measure(const struct core *core, const char *string, bool is_
 
 	if (most > TS_LIVE_STRING_BYTES)
 		most = TS_LIVE_STRING_BYTES;
-	if (!(is_argument && __atomic_load_n(&core->control->redact, __ATOMIC_RELAXED))) {
+	if (!(is_argument && is_redacted(core))) {
 		text.length = (uint32_t)strnlen(text.bytes, most);
 		if (text.length == most && text.bytes[most])
 			__atomic_fetch_add(&core->control->strings_cut, 1, __ATOMIC_RELAXED);
@@ -224,16 +235,17 @@ uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_
 
 /* ---- registered sites ---- */
 
-static uint64_t *put_values(uint64_t *to, const struct agent_site_event *event,
-			    const struct text *text)
+static uint64_t *put_values(const struct core *core, uint64_t *to,
+			    const struct agent_site_event *event, const struct text *text)
 {
+	bool is_hidden = hides_values(core, event->site->category);
 	const struct ts_emit_site *site = event->site;
 
 	for (unsigned int i = 0; i < site->field_count; i++) {
 		if (site->fields[i].type == TS_EMIT_STRING)
 			to = put_text(to, text++);
 		else
-			*to++ = event->values[i];
+			*to++ = is_hidden ? 0 : event->values[i];
 	}
 	return to;
 }
@@ -267,7 +279,7 @@ static inline void put_site_event(struct core *core, const struct agent_site_eve
 	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
 	for (unsigned int i = 0; i < event->fixed_count; i++)
 		*to++ = event->fixed[i];
-	to = put_values(to, event, texts);
+	to = put_values(core, to, event, texts);
 	if (event->stack)
 		agent_put_stack(to, event->stack, stack_words);
 	agent_commit(writer, total * 8);
@@ -394,6 +406,8 @@ static void lay_out(const struct core *core, const struct agent_event *event, st
 
 	if (args > TS_LIVE_FIELDS)
 		args = TS_LIVE_FIELDS;
+	if (hides_values(core, event->category))
+		args = 0;
 	left = most - (2u + event->fixed_count + 1 + 2 + 3 * args) - set_aside(event->stack, most);
 	layout->texts[text++] = measure(core, event->name, false, &left);
 	layout->texts[text++] = measure(core, event->category, false, &left);

@@ -226,6 +226,7 @@ static void describe_layout(struct ts_live_control *control, const struct agent_
 	control->mode = settings->mode;
 	control->redact = settings->redact;
 	control->rank = settings->rank;
+	control->always_redact = settings->always_redact;
 	control->step_open = settings->step_open;
 	control->step_close = settings->step_close;
 	control->max_steps = settings->max_steps;

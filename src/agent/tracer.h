@@ -65,6 +65,7 @@ struct agent_settings {
 	bool start_recorder;
 	bool enabled;
 	bool redact;
+	bool always_redact;    /* the process asks for it, whatever its recorder wants */
 	bool has_no_directory; /* its path is too long */
 	bool makes_folders;    /* the output is a pattern: the recorder creates its folders */
 	uint32_t mode;
@@ -281,7 +282,7 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 bool agent_settings_remember(bool *ret_at_once);
 
 /* Instead of the environment: a recorder's area of that session. */
-void agent_settings_host(uint64_t session, uint32_t ring_bytes);
+void agent_settings_host(uint64_t session, uint32_t ring_bytes, bool redact);
 
 /*
  * Settings of a process that starts or stops its tracer itself, and of children that it forks

@@ -64,12 +64,14 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 			 uint64_t dropped);
 
 /* Flags of RING blocks (docs/live.md, section 6). */
-#define TS_RING_THREAD 1u /* the payload begins with a THREAD record outside [from, to) */
-#define TS_RING_START 2u  /* no bytes; another recording reported `events` and `dropped` */
+#define TS_RING_THREAD 1u   /* the payload begins with a THREAD record outside [from, to) */
+#define TS_RING_START 2u    /* no bytes; another recording reported `events` and `dropped` */
+#define TS_RING_WITHHELD 4u /* no bytes; the events may have texts that are not to be recorded */
 
-#define TS_DRAIN_FINAL 1u   /* the target is gone: one pass must drain everything */
-#define TS_DRAIN_DISCARD 2u /* count only: RING blocks carry no bytes, nothing is published */
-#define TS_DRAIN_HOLD 4u    /* skip channels, whose writers wait (docs/replay.md, section 2) */
+#define TS_DRAIN_FINAL 1u    /* the target is gone: one pass must drain everything */
+#define TS_DRAIN_DISCARD 2u  /* count only: RING blocks carry no bytes, nothing is published */
+#define TS_DRAIN_WITHHOLD 8u /* with DISCARD: the reason, TS_RING_WITHHELD */
+#define TS_DRAIN_HOLD 4u     /* skip channels, whose writers wait (docs/replay.md, section 2) */
 
 struct ts_drain_result {
 	uint64_t bytes;    /* ring bytes drained */

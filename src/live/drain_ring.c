@@ -139,6 +139,8 @@ static int give(struct drain *drain, uint32_t index, const struct piece *piece)
 	};
 	int result;
 
+	if (drain->flags & TS_DRAIN_WITHHOLD)
+		block.flags = TS_RING_WITHHELD;
 	if (piece->bytes && !(drain->flags & TS_DRAIN_DISCARD)) {
 		block.bytes = (uint32_t)piece->bytes;
 		if ((ring->flags & RING_UNTOLD) && ring->thread.tid && !piece->begins_with_thread) {

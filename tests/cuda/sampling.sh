@@ -33,6 +33,11 @@ grep -qx "period 10" printed || fail "the period: $(cat printed)"
 found=$(hot 'hot["samples"], hot["launches_are"], [(l["launches"], l["samples"]) for l in hot["launches"]]')
 [ "$found" = "4000 exact [(30, 3000), (10, 1000)]" ] || fail "serialized: $found"
 
+# Redacted: the samples, without code of the program.
+record t.sbt --pc-sampling --redact -- "$programs/sampled_work" "$cubin"
+found=$(of_rows t.sbt "$samples, len(object), len(blob)" sample object blob)
+[ "$found" = "(4000, 0, 0)" ] || fail "redacted: $found"
+
 # Killed: all drained samples are there, with their code.
 rm -f t.sbt*
 timeout 300 "$TRACESMITH" record -q --backends cuda --no-symbols --pc-sampling -o t.sbt "$programs/sampled_work" "$cubin" kill >printed 2>recorded.log </dev/null && fail "it was not killed"

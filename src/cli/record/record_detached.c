@@ -102,7 +102,7 @@ static int read_area(const char *name, struct ts_recorder_options *options, stru
 	options->area = control->area_id;
 	options->area_created_ns = control->created.monotonic_ns;
 	options->session = control->session;
-	options->redact = control->redact != 0;
+	options->redact = control->redact != 0 || control->always_redact != 0;
 	if (ts_rank_is_valid(&control->rank))
 		options->rank = control->rank;
 	options->max_steps = control->max_steps;

@@ -48,7 +48,8 @@ static void emit_message(void *context, const char *source, const char *text)
 bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what)
 {
 	int error = ts_agent_host(ts_recorder_session(recorder),
-				  record->python.samples ? RING_FOR_STACKS : 0);
+				  record->python.samples ? RING_FOR_STACKS : 0,
+				  record->options.redact);
 
 	if (error)
 		ts_report_warning("%s are not recorded: no live area: %s", what,

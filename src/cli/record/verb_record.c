@@ -98,6 +98,11 @@ static int read_amounts(const struct texts *texts, struct ts_record *record)
 	return rc;
 }
 
+static bool is_set(const char *variable)
+{
+	return variable && *variable && *variable != '0';
+}
+
 static int parse_texts(const struct texts *texts, struct ts_record *record)
 {
 	struct ts_window_spec *window = &record->options.window;
@@ -117,6 +122,7 @@ static int parse_texts(const struct texts *texts, struct ts_record *record)
 		ts_error_prefix(&err, "option '--window'");
 		return ts_report_usage("%s", err.message);
 	}
+	record->options.redact |= is_set(getenv("TRACESMITH_REDACT"));
 	record->launch.enabled = window->kind == TS_WINDOW_ALWAYS;
 	record->launch.redact = record->options.redact;
 	record->launch.step_open = record->launch.step_close = TS_ABSENT;
@@ -195,6 +201,10 @@ static int read_python(const struct texts *texts, struct ts_record *record)
 				       texts->python_interval ? "python-interval"
 				       : options->native      ? "native"
 							      : "locals");
+	if (options->locals && record->options.redact)
+		return ts_report_usage(
+			"'--locals' and '--redact' cannot be combined: local variables are values "
+			"of the program");
 	if (record->python.stacks[0] && !record->command)
 		return ts_report_usage("'--python-on %s' needs a program to start: give -- CMD",
 				       record->python.stacks);
@@ -407,7 +417,8 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_FLAG("split", 0, &record.options.split,
 			       "write one trace per window and process"),
 		TS_OPTION_FLAG("redact", 0, &record.options.redact,
-			       "omit command lines and string arguments"),
+			       "omit values of the program: command lines, texts in arguments, "
+			       "watched variables, the host's name (docs/privacy.md)"),
 		TS_OPTION_TEXT(
 			"on-full", 0, "WHAT", &texts.on_full,
 			"when the disk is full: drop events and count them until there is space "

@@ -111,7 +111,8 @@ struct ts_live_control {
 	uint64_t budget;
 	uint32_t role;
 	struct ts_rank rank;
-	uint8_t reserved_0[52];
+	uint32_t always_redact;
+	uint8_t reserved_0[48];
 
 	/* Written by the running target. */
 	uint32_t rings;

@@ -88,6 +88,21 @@ int decode_set_about(struct ts_decoder *decoder, struct decode_area *area,
 		     const struct ts_block_area *about);
 int decode_no_memory(struct ts_decoder *decoder);
 
+/* Whether strings in arguments of the area's events are not stored. */
+static inline bool decode_is_redacted(const struct ts_decoder *decoder,
+				      const struct decode_area *area)
+{
+	return decoder->open.redact || (area->about && area->about->control.always_redact);
+}
+/* Whether no argument is: those of this category are values of the program's variables. */
+static inline bool decode_is_hidden(const struct ts_decoder *decoder,
+				    const struct decode_area *area, const char *category,
+				    size_t length)
+{
+	return decode_is_redacted(decoder, area) && length == strlen("watch") &&
+	       memcmp(category, "watch", length) == 0;
+}
+
 /* ---- decode_entity.c ---- */
 
 uint32_t decode_string(struct ts_decoder *decoder, const char *text, size_t length);

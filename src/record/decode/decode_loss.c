@@ -12,6 +12,8 @@ static const struct loss_text {
 	[LOSS_DROPPED] = { "events", "ring full: the recorder lagged", true },
 	[LOSS_OVERWRITTEN] = { "events", "overwritten before it was recorded", true },
 	[LOSS_DISCARDED] = { "events", "disk full, or the recording reached its limit", true },
+	[LOSS_WITHHELD] = { "events", "stored before --redact was in effect: they may have texts",
+			    true },
 	[LOSS_JOURNAL] = { "events", "the journal is damaged there", true },
 	[LOSS_DAMAGED] = { "events", "the ring is damaged", true },
 	[LOSS_UNKNOWN_EVENT] = { "events", "unknown kind of event", true },

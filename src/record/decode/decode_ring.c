@@ -20,14 +20,14 @@ static uint32_t take_text(struct ts_decoder *decoder, struct decode_cursor *curs
 }
 
 /* Reads a value of that type; false: not stored. */
-static bool take_value(struct ts_decoder *decoder, struct decode_cursor *cursor, unsigned int type,
-		       int64_t *ret_value)
+static bool take_value(struct ts_decoder *decoder, const struct decode_area *area,
+		       struct decode_cursor *cursor, unsigned int type, int64_t *ret_value)
 {
 	uint32_t length;
 
 	switch (type) {
 	case TS_ARG_STRING:
-		if (decoder->open.redact) {
+		if (decode_is_redacted(decoder, area)) {
 			decode_take_string(cursor, &length);
 			return false;
 		}
@@ -56,7 +56,8 @@ static void take_site_values(struct ts_decoder *decoder, const struct decode_are
 		struct ts_live_site_field field;
 
 		memcpy(&field, fields + i * sizeof(field), sizeof(field));
-		count += take_value(decoder, cursor, field.type, &event->storage[count]);
+		if (take_value(decoder, area, cursor, field.type, &event->storage[count]))
+			count += !site->is_hidden;
 	}
 	event->values = event->storage;
 }
@@ -104,13 +105,15 @@ static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *a
 {
 	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
 	uint32_t stored = 0, length;
+	const char *category;
+	bool is_hidden;
 	uint64_t count;
 
 	event->name = take_name(decoder, area, cursor, event->kind);
-	if (cursor->next < cursor->end && (uint32_t)*cursor->next == 0)
-		decode_take_string(cursor, &length);
-	else
-		event->category = take_text(decoder, cursor);
+	category = decode_take_string(cursor, &length);
+	is_hidden = !cursor->bad && decode_is_hidden(decoder, area, category, length);
+	if (!cursor->bad && length)
+		event->category = decode_string(decoder, category, length);
 	count = decode_take_word(cursor);
 	if (count > TS_LIVE_FIELDS)
 		cursor->bad = true;
@@ -120,7 +123,9 @@ static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *a
 
 		if (type < TS_ARG_INT || type > TS_ARG_BOOL)
 			cursor->bad = true;
-		else if (take_value(decoder, cursor, (unsigned int)type, &event->storage[stored]))
+		else if (take_value(decoder, area, cursor, (unsigned int)type,
+				    &event->storage[stored]) &&
+			 !is_hidden)
 			fields[stored++] = (struct ts_field){ .key = key, .type = (uint8_t)type };
 	}
 	if (!cursor->bad)
@@ -770,7 +775,7 @@ static void account(struct ts_decoder *decoder, struct decode_area *area, struct
 	if (ring->damaged)
 		why = LOSS_DAMAGED;
 	else if (block->bytes == 0 && block->from < block->to)
-		why = LOSS_DISCARDED;
+		why = block->flags & TS_RING_WITHHELD ? LOSS_WITHHELD : LOSS_DISCARDED;
 	if (why == LOSS_DISCARDED && ring->is_channel)
 		decode_channel_cut(decoder, area);
 	if (seen > taken)

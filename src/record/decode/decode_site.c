@@ -130,15 +130,17 @@ void decode_resolve_site(struct ts_decoder *decoder, struct decode_area *area,
 	text += about.name_bytes;
 	site->category = about.category_bytes ? decode_string(decoder, text, about.category_bytes)
 					      : 0;
+	site->is_hidden = decode_is_hidden(decoder, area, text, about.category_bytes);
 	text += about.category_bytes;
-	site->plain = true;
+	site->plain = !site->is_hidden;
 	for (unsigned int i = 0; i < about.fields; i++) {
 		struct ts_live_site_field field;
 
 		memcpy(&field, entry + sizeof(about) + i * sizeof(field), sizeof(field));
 		if (!has_plain_values(field.type))
 			site->plain = false;
-		if (field.type != TS_ARG_STRING || !decoder->open.redact)
+		if (!site->is_hidden &&
+		    (field.type != TS_ARG_STRING || !decode_is_redacted(decoder, area)))
 			fields[count++] = (struct ts_field){
 				.key = decode_string(decoder, text, field.key_bytes),
 				.type = (uint8_t)(field.type >= TS_ARG_INT &&

@@ -56,6 +56,7 @@ enum decode_loss {
 	LOSS_DROPPED,
 	LOSS_OVERWRITTEN,
 	LOSS_DISCARDED,
+	LOSS_WITHHELD,
 	LOSS_JOURNAL,
 	LOSS_DAMAGED,
 	LOSS_UNKNOWN_EVENT,
@@ -287,8 +288,9 @@ struct decode_site {
 	uint32_t row;            /* STACK: the stack; MODULE and DEVICE: the mapping */
 	uint16_t depth, unnamed; /* of a STACK: frames, and those without a name */
 	uint8_t fields, kind;
-	bool plain;    /* every value is one word that needs no decoding */
-	bool resolved; /* in this file */
+	bool plain;     /* every value is one word that needs no decoding */
+	bool resolved;  /* in this file */
+	bool is_hidden; /* no value is stored */
 };
 
 struct decode_window {

@@ -164,6 +164,8 @@ static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	origin = ts_recording_origin(recorder->recording);
 	recorder->session = origin->session;
+	/* A successor leaves out what its predecessor did. */
+	recorder->options.redact |= origin->redact != 0;
 	recorder->clocks = (struct ts_clocks){ .kind = (enum ts_live_clock)origin->clock,
 					       .mult = origin->counter_mult };
 	recorder->started_counter = origin->started_counter;

@@ -132,8 +132,10 @@ static int announce(struct ts_recorder *recorder, struct ts_target *target, stru
 
 	block.control = *ts_area_control(target->area);
 	block.control.rank = ts_ranks_choose(recorder, &block.control.rank);
-	if (recorder->options.redact)
+	if (recorder->options.redact) {
 		memset(block.control.command, 0, sizeof(block.control.command));
+		memset(block.control.output, 0, sizeof(block.control.output));
+	}
 	rc = ts_recorder_append(recorder, TS_BLOCK_AREA, target->area_id, &block, sizeof(block),
 				err);
 	target->announced = !rc;
@@ -146,10 +148,26 @@ bool ts_target_has_stopped(const struct ts_recorder *recorder, const struct ts_t
 	       ts_area_control(target->area)->target_state == TS_LIVE_STOPPED;
 }
 
+/*
+ * What a process has stored before it was told to redact may have texts, which are not even for the
+ * journal: the events are counted as lost.
+ */
+static int withhold_earlier(struct ts_recorder *recorder, struct ts_target *target, bool hides,
+			    struct ts_error *err)
+{
+	int rc = hides ? ts_recorder_drain(recorder, target, TS_DRAIN_DISCARD | TS_DRAIN_WITHHOLD,
+					   err)
+		       : TS_OK;
+
+	return rc == TS_ENOSPC ? TS_OK : rc;
+}
+
 /* Registers as the recorder of the target and switches it to streaming. */
 static int take_hold(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
+	const struct ts_live_control *control = ts_area_control(target->area);
 	bool known = resume_positions(recorder, target);
+	bool hides = recorder->options.redact && !control->redact && !known && !target->is_self;
 	int rc = TS_OK;
 
 	if (!target->dead) {
@@ -157,7 +175,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		TS_TARGET_SET(target, recorder_pid, recorder->self);
 		ts_target_tell_space(recorder, target);
 		TS_TARGET_SET(target, heartbeat, recorder->now_ns);
-		TS_TARGET_SET(target, redact, recorder->options.redact);
+		TS_TARGET_SET(target, redact, recorder->options.redact || control->always_redact);
 	}
 	if (known)
 		target->announced = true;
@@ -167,14 +185,14 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 	if (rc && rc != TS_ENOSPC)
 		return rc;
 	if (target->dead || target->superseded || ts_target_has_stopped(recorder, target))
-		return TS_OK;
+		return withhold_earlier(recorder, target, hides, err);
 	if (target->is_self)
 		target->implied =
 			true; /* only sampled inside of windows, so there is nothing to filter */
 	else
 		rc = ts_windows_attach(recorder, target, known, err);
 	TS_TARGET_SET(target, mode, TS_LIVE_STREAM);
-	return rc;
+	return rc ? rc : withhold_earlier(recorder, target, hides, err);
 }
 
 static void free_target(struct ts_target *target)

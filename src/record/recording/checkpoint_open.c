@@ -171,6 +171,8 @@ void ts_recording_describe(struct ts_block_open *open, uint64_t session, bool re
 	};
 	ts_recording_draw_id(open->trace_id);
 	describe_host(open);
+	if (open->redact)
+		memset(open->host, 0, sizeof(open->host));
 }
 
 /* ---- creating ---- */

@@ -86,8 +86,6 @@ done
 grep -o '"name":"[a-z ]*function[^"]*"' d.json | sort -u
 grep -c 'answer.*42' d.json >/dev/null && echo "locals are there"
 [ "$(wc -l <d.json)" -lt 60 ] && echo "few"
-"$TRACESMITH" record -q --redact --backends python --python-interval 0.005 --locals -o e.sbt -- "$python" comes.py 0.08
-"$TRACESMITH" view e.sbt --table sample --args --json | grep -c 'answer' || true
 
 echo "== marks and calls need the agent"
 "$TRACESMITH" record -q --backends none --python-on marks,calls -o f.sbt -- bash -c 'echo $TRACESMITH_PYTHON_STACKS'

@@ -19,7 +19,7 @@ static void host_begin(void)
 		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	TS_CHECK(mkdtemp(agent_folder) != NULL);
 	setenv("TRACESMITH_LIVE_DIR", agent_folder, 1);
-	TS_CHECK_INT(ts_agent_host(1234, 0), 0);
+	TS_CHECK_INT(ts_agent_host(1234, 0, false), 0);
 }
 
 static struct ts_sample sample_of(const uint64_t *frames, uint32_t count)

@@ -191,12 +191,20 @@ static void mark_unloaded(const void *context, uint32_t number)
 	}
 }
 
+static bool is_redacted(void)
+{
+	const char *setting = ts_accelerator_setting("redact");
+
+	return setting && strcmp(setting, "1") == 0;
+}
+
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded)
 {
 	int saved_errno = errno;
 
-	if (!cuda_sampling_is_wanted() || cuda_is_forked())
+	/* With redaction, nothing of the program's memory is stored: samples have offsets only. */
+	if (!cuda_sampling_is_wanted() || cuda_is_forked() || is_redacted())
 		return;
 	if (!is_loaded) {
 		sampling_drain_now();

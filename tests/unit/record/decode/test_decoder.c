@@ -344,6 +344,64 @@ TS_TEST(redaction_drops_texts_and_commands)
 	rows_close(&rows);
 }
 
+/* Values of watched variables: numbers, too, in both forms of an event. */
+static void check_watch(bool of_area)
+{
+	static const struct site_field fields[] = { { "loss", TS_ARG_INT },
+						    { "name", TS_ARG_STRING } };
+	uint64_t value = 8, from, one = 1, type = TS_ARG_INT;
+	struct ts_block_open open = plain_open();
+	struct ts_block_area area = plain_area(AREA);
+	TS_SCOPED(ts_text) words = { 0 };
+	struct fixture fixture;
+	struct ts_mark_row mark;
+	struct rows rows;
+
+	open.redact = !of_area;
+	area.control.always_redact = of_area;
+	start_with(&fixture, &open);
+	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_AREA, AREA, &area, sizeof(area)), 0);
+	from = fixture.dictionary.length;
+	put_site(&fixture.dictionary, TS_LIVE_INSTANT, "watched", "watch", fields, 2);
+	TS_CHECK_INT(put_dictionary(&fixture.sink, AREA, &fixture.dictionary, from), 0);
+	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
+	put_words(&words, &value, 1);
+	put_string(&words, "password", 8);
+	put_record(&fixture.ring, TS_LIVE_INSTANT, 0, 3, STARTED + 10,
+		   (const uint64_t *)(void *)words.data, words.length / 8);
+	ts_text_clear(&words);
+	put_string(&words, "watched", 7);
+	put_string(&words, "watch", 5);
+	put_words(&words, &one, 1);
+	put_words(&words, &type, 1);
+	put_string(&words, "loss", 4);
+	put_words(&words, &value, 1);
+	put_record(&fixture.ring, TS_LIVE_INSTANT, 0, 0, STARTED + 11,
+		   (const uint64_t *)(void *)words.data, words.length / 8);
+	drain(&fixture, 2);
+	TS_CHECK_INT(counts(&fixture).events, 2);
+	finish(&fixture);
+	rows = rows_open(fixture.path, TS_TABLE_MARK);
+	for (int i = 0; i < 2; i++) {
+		TS_CHECK(rows_next(&rows, &mark));
+		TS_CHECK_STR(rows_text(&rows, mark.name), "watched");
+		TS_CHECK_INT(ts_reader_shape(rows.reader, mark.shape)->field_count, 0);
+	}
+	for (uint32_t i = 1; i < ts_reader_string_end(rows.reader); i++)
+		TS_CHECK(strcmp(rows_text(&rows, i), "password") != 0);
+	rows_close(&rows);
+}
+
+TS_TEST(redaction_drops_watched_variables)
+{
+	check_watch(false);
+}
+
+TS_TEST(a_process_may_ask_for_redaction)
+{
+	check_watch(true);
+}
+
 TS_TEST(steps_are_marks_and_names_come_late)
 {
 	struct fixture fixture;
