@@ -67,7 +67,8 @@ static bool is_launcher(char *const *command)
 /* The rank that all processes have; *ret_any: some have one. */
 static struct ts_rank common_rank(const struct ts_recorder_options *options, bool *ret_any)
 {
-	struct ts_rank common = { 0 };
+	const struct ts_rank none = { 0 };
+	struct ts_rank common = none;
 	bool differ = false;
 
 	for (size_t i = 0; i < options->pid_count; i++) {
@@ -77,7 +78,7 @@ static struct ts_rank common_rank(const struct ts_recorder_options *options, boo
 		differ |= i && !ts_rank_equals(&rank, &common);
 		common = rank;
 	}
-	return differ ? (struct ts_rank){ 0 } : common;
+	return differ ? none : common;
 }
 
 static void announce(const struct ts_rank *rank)

@@ -114,7 +114,7 @@ done
 echo "== a program with its own recorder"
 # The trace is complete, and no recorder has it.
 finished() { [ -s "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true; }
-TRACESMITH_OUT=own/%r-%q{WORLD_SIZE}.sbt ./launch 2 "$emit" instants:5
+TRACESMITH_OUT="own/%r-%q{WORLD_SIZE}.sbt" ./launch 2 "$emit" instants:5
 await finished own/0-2.sbt
 await finished own/1-2.sbt
 ranks_of own/*.sbt
@@ -147,7 +147,7 @@ echo "== what is wrong is said"
 t record --backends host -o none/%r.sbt -p $$ | sed "s/$$/PID/"
 t record -o none/%d.sbt -- true
 t record -o 100%.sbt -- true
-t record -o none/%q{NOT_SET}.sbt -- true
+t record -o "none/%q{NOT_SET}.sbt" -- true
 t record --rotate 1M -o none/%r.sbt -- true
 t record -o none/trace.sbt -- true
 "$TRACESMITH" record -o nobody/%r.sbt -- "$emit" instants:1 2>&1 | sizes
