@@ -175,8 +175,8 @@ TS_EMIT_API int ts_start(const struct ts_start_options *options);
  * Stops what ts_start() started. With an output it returns when the file is complete, also with the
  * events of children; they are not recorded any longer. ret_notice (may be NULL): what the recorder
  * wants its user to know, such as that it had to write to another file; or "". 0, or a negative
- * errno: -ESRCH: ts_start() has not been called; -EPIPE: the recorder has ended early, and `recover`
- * gets the events; -ETIMEDOUT: it is still writing. Not from signal handlers.
+ * errno: -ESRCH: ts_start() has not been called; -EPIPE: the recorder has ended early, and
+ * `recover` gets the events; -ETIMEDOUT: it is still writing. Not from signal handlers.
  */
 TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
 
@@ -227,8 +227,8 @@ struct ts_emit_arg {
 #define TS_TRACK_THREAD INT64_MIN /* the calling thread's own track */
 #define TS_TIME_NOW INT64_MIN     /* a span that ends now */
 /*
- * Tracks from this one on, 65,536 of them, are shown as "async 0" and so on: for coroutines that take
- * turns on a thread, whose spans therefore do not nest.
+ * Tracks from this one on, 65,536 of them, are shown as "async 0" and so on: for coroutines that
+ * take turns on a thread, whose spans therefore do not nest.
  */
 #define TS_TRACK_ASYNC (INT64_C(1) << 41)
 

@@ -36,13 +36,13 @@ enum ts_torch_stage_of {
 
 /* An execution. Members that are unknown: 0 for memory, TS_TORCH_ABSENT for integers. */
 struct ts_torch_row {
-	size_t size;         /* of this struct, as the caller was compiled */
-	int64_t start_ns;    /* CLOCK_MONOTONIC */
-	int64_t duration_ns; /* on the host; negative: 0 */
-	int64_t step;        /* of training */
-	int64_t seq;         /* in the step */
-	uint32_t module;     /* from ts_torch_module() */
-	uint32_t stage;      /* enum ts_torch_stage_of */
+	size_t size;                             /* of this struct, as the caller was compiled */
+	int64_t start_ns;                        /* CLOCK_MONOTONIC */
+	int64_t duration_ns;                     /* on the host; negative: 0 */
+	int64_t step;                            /* of training */
+	int64_t seq;                             /* in the step */
+	uint32_t module;                         /* from ts_torch_module() */
+	uint32_t stage;                          /* enum ts_torch_stage_of */
 	double allocated, max_allocated, cached; /* MB of device memory; 0 or NaN: unknown */
 	int32_t device;                          /* number of the device; TS_TORCH_HOST: none */
 	/*

@@ -34,9 +34,8 @@ void agent_forget_starts(void)
 	is_started = false;
 }
 
-#define HAS(options, member)                                                   \
-	((options)->size >= offsetof(struct ts_start_options, member) +        \
-				    sizeof((options)->member))
+#define HAS(options, member) \
+	((options)->size >= offsetof(struct ts_start_options, member) + sizeof((options)->member))
 
 /* 0, or an errno. */
 static int read_options(const struct ts_start_options *options, struct agent_settings *settings,

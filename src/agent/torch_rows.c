@@ -125,10 +125,9 @@ uint32_t ts_torch_module(const char *path)
 /* The site of a module; that of no module for unknown numbers. */
 static struct ts_emit_site *site_of(uint32_t number)
 {
-	static struct ts_emit_site none = { .name = "",
-					    .category = "",
-					    .kind = TS_LIVE_TORCH,
-					    .leading_words = ROW_WORDS - 2 };
+	static struct ts_emit_site none = {
+		.name = "", .category = "", .kind = TS_LIVE_TORCH, .leading_words = ROW_WORDS - 2
+	};
 	struct module **page, *module = NULL;
 
 	if (number && number < PAGES * PAGE_MODULES) {
@@ -173,8 +172,7 @@ static bool has(const struct ts_torch_row *row, size_t end)
 	return row->size >= end;
 }
 
-#define HAS(row, member) \
-	has(row, offsetof(struct ts_torch_row, member) + sizeof((row)->member))
+#define HAS(row, member) has(row, offsetof(struct ts_torch_row, member) + sizeof((row)->member))
 
 static void pack(const struct ts_torch_row *row, struct ts_live_torch *payload)
 {
@@ -214,7 +212,8 @@ static uint64_t emit_dynamic(struct core *core, const struct ts_emit_site *site,
 {
 	uint32_t length = (uint32_t)strnlen(site->name, 1024);
 	uint64_t words = ROW_WORDS + ts_live_string_words(length) + ts_live_string_words(0) + 1;
-	struct writer *writer = agent_enter(&ts_process_tracer, core, agent_writer, words * 8, true);
+	struct writer *writer =
+		agent_enter(&ts_process_tracer, core, agent_writer, words * 8, true);
 	uint64_t serial, *to;
 
 	if (!writer)
@@ -267,8 +266,7 @@ uint64_t ts_torch_row(const struct ts_torch_row *row)
 	}
 	saved_errno = errno;
 	core = agent_start(&ts_process_tracer);
-	if (core &&
-	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED))
+	if (core && (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED))
 		serial = emit(core, site, &payload);
 	errno = saved_errno;
 	return serial;

@@ -221,8 +221,8 @@ extern struct ts_tracer ts_process_tracer;
 struct core *agent_start(struct ts_tracer *tracer);
 
 /*
- * The same if it was found off because nobody had requested it, or no area could be made. *ret_error
- * says why it is still off.
+ * The same if it was found off because nobody had requested it, or no area could be made.
+ * *ret_error says why it is still off.
  */
 struct core *agent_start_again(struct ts_tracer *tracer, int *ret_error);
 

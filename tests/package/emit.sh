@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The Python package emits events: python/tests/test_emit.py.
-# shellcheck source=../lib/package.sh
+# shellcheck source=tests/lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
 run_package_tests test_emit

@@ -257,7 +257,7 @@ static_assert(sizeof(struct ts_live_allocation) == 48, "live.md, section 3");
 
 /* The name of its site is the path of a PyTorch module. */
 struct ts_live_torch {
-	uint64_t serial; /* of the row, in its area: see ts_live_torch_serial() */
+	uint64_t serial;               /* of the row, in its area: see ts_live_torch_serial() */
 	int64_t start_ns, duration_ns; /* CLOCK_MONOTONIC */
 	int64_t step, sequence;        /* ABSENT: unknown */
 	double allocated, max_allocated, cached; /* MB */

@@ -21,7 +21,8 @@ static struct ts_live_torch plain_torch(uint64_t position)
 				       .device_ns = TS_ABSENT };
 }
 
-static void put_torch(struct fixture *fixture, const struct ts_live_torch *torch, const char *module)
+static void put_torch(struct fixture *fixture, const struct ts_live_torch *torch,
+		      const char *module)
 {
 	TS_SCOPED(ts_text) words = { 0 };
 
