@@ -27,7 +27,8 @@ class Record(ProgramTest):
             assert not tracesmith.is_enabled()
             tracesmith.instant("after")
             summary = recording.summary
-            assert (summary.events, summary.lost, summary.processes, summary.threads) == (2, 0, 1, 2)
+            assert (summary.events, summary.lost) == (2, 0)
+            assert (summary.processes, summary.threads) == (1, 2)
             assert summary.bytes == os.path.getsize(summary.path) and summary.cuda == "no"
             print(summary)
         """)
@@ -52,7 +53,10 @@ class Record(ProgramTest):
 
     def test_children_that_are_forked_and_executed(self):
         with open(self.path("child.py"), "w", encoding="utf-8") as child:
-            child.write("import sys, tracesmith\nwith tracesmith.span('child', n=int(sys.argv[1])): pass\n")
+            child.write(
+                "import sys, tracesmith\n"
+                "with tracesmith.span('child', n=int(sys.argv[1])): pass\n"
+            )
         self.run_program("""
             import multiprocessing, os, subprocess, sys, tracesmith
 
@@ -63,7 +67,8 @@ class Record(ProgramTest):
             if __name__ == "__main__":
                 with tracesmith.record("t.sbt") as recording:
                     for method in ("fork", "spawn"):
-                        process = multiprocessing.get_context(method).Process(target=work, args=(1,))
+                        context = multiprocessing.get_context(method)
+                        process = context.Process(target=work, args=(1,))
                         process.start()
                         process.join()
                         assert process.exitcode == 0

@@ -11,7 +11,8 @@ Importing this package loads almost nothing: each name is loaded when it is firs
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # without importing typing, which takes milliseconds
+# The module typing takes longer to import than all of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -65,9 +66,9 @@ def __getattr__(name: str) -> Any:
     module = _NAMES.get(name)
     if module is None:
         raise AttributeError(f"module 'tracesmith' has no attribute {name!r}")
-    import importlib
+    from importlib import import_module
 
-    value = getattr(importlib.import_module("." + module, __name__), name)
+    value = getattr(import_module("." + module, __name__), name)
     globals()[name] = value
     return value
 

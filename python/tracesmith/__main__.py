@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a Python program: ``python3 -m tracesmith [-o FILE] [record options] [-m] program args``.
 
-This is ``tracesmith record -o FILE -- python3 program args`` with this interpreter, which shows more
+This is ``tracesmith record -o FILE -- python3 program args`` with this interpreter. It shows more
 than recording from inside: device activity with its calls, stacks and metrics.
 """
 
@@ -18,8 +18,8 @@ usage: python3 -m tracesmith [OPTION...] SCRIPT [ARGUMENT...]
        python3 -m tracesmith [OPTION...] -c CODE [ARGUMENT...]
 
 Records a Python program, as `tracesmith record -o t.sbt -- python3 SCRIPT` does. OPTIONs are those
-of `tracesmith record`; one with a value is written as --name=VALUE. The trace is -o FILE, by default
-SCRIPT's name with .sbt, in the current directory.
+of `tracesmith record`; one with a value is written as --name=VALUE. The trace is -o FILE, by
+default SCRIPT's name with .sbt, in the current directory.
 """
 
 

@@ -11,9 +11,6 @@ does. Events are stored in shared memory, and survive ``kill -9``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any, TypeVar, overload
-
 from ._emit import Span as Span
 from ._emit import complete as complete
 from ._emit import counter as counter
@@ -24,7 +21,12 @@ from ._emit import span as span
 from ._emit import step as step
 from ._emit import thread_name as thread_name
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+    from typing import Any, TypeVar, overload
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Flags of code objects, as in the module inspect, whose import is slow.
 _GENERATOR = 0x20
@@ -32,12 +34,16 @@ _COROUTINE = 0x80
 _ASYNC_GENERATOR = 0x200
 
 
-@overload
-def traced(function: _Function, /) -> _Function: ...
-@overload
-def traced(
-    name: str | None = None, category: str = "", /, **args: Any
-) -> Callable[[_Function], _Function]: ...
+if TYPE_CHECKING:
+
+    @overload
+    def traced(function: _Function, /) -> _Function: ...
+    @overload
+    def traced(
+        name: str | None = None, category: str = "", /, **args: Any
+    ) -> Callable[[_Function], _Function]: ...
+
+
 def traced(name: Any = None, category: str = "", /, **args: Any) -> Any:
     """Makes each run of a function a span: ``@traced``, or ``@traced("name", "category", key=1)``.
 
@@ -71,28 +77,28 @@ def _decorate(span: Span, function: Any) -> Any:
     while isinstance(inner, functools.partial):
         inner = inner.func
     flags = getattr(getattr(inner, "__code__", None), "co_flags", 0)
+
+    async def run_coroutine(*args: Any, **kwargs: Any) -> Any:
+        with span:
+            return await function(*args, **kwargs)
+
+    def run_async_generator(*args: Any, **kwargs: Any) -> Any:
+        return _resume_async(span, function(*args, **kwargs))
+
+    def run_generator(*args: Any, **kwargs: Any) -> Any:
+        return _resume(span, function(*args, **kwargs))
+
+    def run_function(*args: Any, **kwargs: Any) -> Any:
+        with span:
+            return function(*args, **kwargs)
+
+    run: Callable[..., Any] = run_function
     if flags & _COROUTINE:
-
-        async def run(*args: Any, **kwargs: Any) -> Any:
-            with span:
-                return await function(*args, **kwargs)
-
+        run = run_coroutine
     elif flags & _ASYNC_GENERATOR:
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return _resume_async(span, function(*args, **kwargs))
-
+        run = run_async_generator
     elif flags & _GENERATOR:
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return _resume(span, function(*args, **kwargs))
-
-    else:
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            with span:
-                return function(*args, **kwargs)
-
+        run = run_generator
     return functools.wraps(function)(run)
 
 
@@ -116,7 +122,9 @@ def _resume(span: Span, generator: Generator[Any, Any, Any]) -> Generator[Any, A
             resume, value = generator.throw, error
 
 
-async def _resume_async(span: Span, generator: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+async def _resume_async(
+    span: Span, generator: AsyncGenerator[Any, Any]
+) -> AsyncGenerator[Any, Any]:
     resume: Any = generator.asend
     value = None
     while True:

@@ -16,10 +16,13 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from . import _emit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 __all__ = ["Recording", "RecordingError", "Summary", "record", "start", "stop"]
 
@@ -51,14 +54,15 @@ class Summary:
         self.processes: int = info.get("processes", 0)
         self.threads: int = info.get("threads", 0)
         self.bytes: int = info.get("bytes", 0)
-        #: How CUDA was recorded: "wrappers", "cupti" or "no"; see docs/python-api.md.
+        #: How CUDA was recorded: "wrappers", "cupti" or "no": docs/python-emit.md.
         self.cuda = cuda
         #: What the recorder wants its user to know; or "".
         self.notice = notice
 
     def __str__(self) -> str:
+        processes = _many(self.processes, "process", "es")
         text = (
-            f"{self.path}: {_many(self.events, 'event')} of {_many(self.processes, 'process', 'es')}"
+            f"{self.path}: {_many(self.events, 'event')} of {processes}"
             f" and {_many(self.threads, 'thread')}, {_bytes(self.bytes)}"
         )
         if self.lost:
