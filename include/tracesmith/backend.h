@@ -25,10 +25,11 @@
  *     and stop, and a row for it in backend_table.c beside it; its checks in mydevice_checks.c.
  * record, doctor and the installation read the table; nothing else changes.
  *
- * Rules: start() is called once a process, from the thread that loads the agent or emits first, and
- * again in a forked child that emits; it returns 0, or non-zero to stay out, which the trace then
- * says. In the target a backend never prints, aborts or blocks. The tool may load the library
- * without calling start(), so constructors must have no effect there.
+ * Rules: start() is called once a process, from the thread that loads the agent or emits first,
+ * again in a forked child that emits, and again after stop() when the program starts another
+ * recording itself (ts_start()); it returns 0, or non-zero to stay out, which the trace then says. In
+ * the target a backend never prints, aborts or blocks. The tool may load the library without calling
+ * start(), so constructors must have no effect there.
  */
 #ifndef TRACESMITH_BACKEND_H
 #define TRACESMITH_BACKEND_H

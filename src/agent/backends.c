@@ -95,11 +95,17 @@ static void start_one(const char *name)
 	}
 }
 
-static bool is_started(const char *name)
+/* Starts one that runs already again, for another recording. False: it does not run. */
+static bool restart(const char *name)
 {
-	for (unsigned int i = 0; i < started_count; i++)
-		if (!strcmp(started[i]->name, name))
-			return true;
+	for (unsigned int i = 0; i < started_count; i++) {
+		if (strcmp(started[i]->name, name) != 0)
+			continue;
+		if (started[i]->stop)
+			started[i]->stop();
+		started[i]->start();
+		return true;
+	}
 	return false;
 }
 
@@ -113,7 +119,7 @@ void agent_add_backends(const char *list)
 		if (length && length < sizeof(name)) {
 			memcpy(name, list, length);
 			name[length] = 0;
-			if (!is_started(name))
+			if (!restart(name))
 				start_one(name);
 		}
 		list += length + (list[length] == ',');

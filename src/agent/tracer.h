@@ -468,7 +468,7 @@ extern uint64_t agent_spool_bytes;
  */
 extern const struct ts_backend *const agent_backends[] __attribute__((weak));
 void agent_start_backends(const char *list);
-/* The same for those of the list that do not run yet. */
+/* The same while others run. Those of the list that run are started again. */
 void agent_add_backends(const char *list);
 void agent_stop_backends(void);
 

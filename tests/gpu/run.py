@@ -35,6 +35,7 @@ def steps(is_quick, out, rows):
         check("processes", *quick),
         check("stacks", *quick, limit=240),
         check("profiler"),
+        check("late"),
         check("nvtx"),
         check("memory"),
         check("nccl", limit=150),

@@ -9,6 +9,7 @@
 
 #include "backends/cuda/calls/cuda_calls.h"
 #include "backends/cuda/stream/cuda_capture.h"
+#include "code/cuda/local/cuda_abi.h"
 
 #define FACT_BYTES 1024
 
@@ -19,6 +20,8 @@ static bool is_started;
 static bool is_begun;
 /* CUDA was initialized before the fork: it does not work here. */
 static bool is_forked;
+/* This library came when CUDA was in use already: the program's calls do not pass our wrappers. */
+static bool is_late;
 
 bool cuda_is_wanted(void)
 {
@@ -58,8 +61,9 @@ static void emit_facts(void)
 		get_version(&version);
 	cuda_thread.is_ours--;
 	snprintf(fact, sizeof(fact),
-		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d%s}", version,
-		 cupti, (int)CUDA_CALL_COUNT, cuda_replaying ? ", \"replayable\": true" : "");
+		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d%s%s}", version,
+		 cupti, is_late ? 0 : (int)CUDA_CALL_COUNT,
+		 cuda_replaying ? ", \"replayable\": true" : "", is_late ? ", \"late\": true" : "");
 	ts_accelerator_fact("cuda", fact);
 }
 
@@ -84,6 +88,36 @@ void cuda_begun(void)
 	atexit(exiting);
 }
 
+/* ---- in a program that uses CUDA already ---- */
+
+static bool is_initialized(void)
+{
+	int (*get_current)(void **) = (int (*)(void **))cuda_driver("cuCtxGetCurrent");
+	void *context;
+	bool is;
+
+	cuda_thread.is_ours++;
+	is = get_current && get_current(&context) != CUDA_NOT_INITIALIZED;
+	cuda_thread.is_ours--;
+	return is;
+}
+
+/*
+ * A program that starts its own recording may load this library late (docs/cuda.md). CUPTI then
+ * shows what the device does from here on. A recording that is started again describes the devices
+ * again.
+ */
+static void begin_late(void)
+{
+	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED)) {
+		cuda_devices_emit();
+		emit_facts();
+	} else if (is_initialized()) {
+		is_late = true;
+		cuda_begun();
+	}
+}
+
 /* ---- the backend ---- */
 
 /* Again in a forked child that emits. */
@@ -98,6 +132,8 @@ static int start(void)
 	if (!is_forked)
 		capture_start();
 	want();
+	if (!is_forked)
+		begin_late();
 	return 0;
 }
 
