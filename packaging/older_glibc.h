@@ -32,4 +32,14 @@ static inline ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_
 }
 #endif
 
+#if !__GLIBC_PREREQ(2, 28)
+struct statx;
+
+static inline int statx(int directory, const char *path, int flags, unsigned int mask,
+			struct statx *status)
+{
+	return (int)syscall(SYS_statx, directory, path, flags, mask, status);
+}
+#endif
+
 #endif

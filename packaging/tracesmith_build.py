@@ -229,18 +229,21 @@ def native_platform() -> str:
 
 def run_build(build: Path) -> None:
     """Configures the build if that was not done, and builds what the package needs."""
-    generator = ["-G", "Ninja"] if shutil.which("ninja") and not (build / "CMakeCache.txt").exists() else []
-    configure = ["cmake", "-S", str(ROOT), "-B", str(build), *generator, f"-DPython3_EXECUTABLE={sys.executable}"]
+    commands = [["cmake", "--build", str(build), "--parallel", "--target", "package-parts"]]
     if not (build / "CMakeCache.txt").exists():
-        configure += ["-DTRACESMITH_TESTS=OFF", *os.environ.get("CMAKE_ARGS", "").split()]
-    for command in (configure, ["cmake", "--build", str(build), "--parallel", "--target", "package-parts"]):
+        configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-DTRACESMITH_TESTS=OFF"]
+        configure += ["-G", "Ninja"] if shutil.which("ninja") else []
+        configure += [f"-DPython3_EXECUTABLE={sys.executable}", *os.environ.get("CMAKE_ARGS", "").split()]
+        commands.insert(0, configure)
+    for command in commands:
         if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
             raise BuildError(f"'{' '.join(command)}' failed: see above, and docs/install.md for what it needs")
 
 
 def build_folder(settings: dict[str, Any] | None) -> Path:
     """pip install . -C build-dir=build takes a build that exists, for the same Python."""
-    return Path((settings or {}).get("build-dir", ROOT / "build/pip")).resolve()
+    default = ROOT / f"build/pip-{sys.implementation.cache_tag}"
+    return Path((settings or {}).get("build-dir", default)).resolve()
 
 
 # ---- PEP 517 and PEP 660, called by pip ----
