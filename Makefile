@@ -38,7 +38,7 @@ bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(fin
 # Runs each time, which is cheap. Prints only errors and a changed configuration.
 configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
 
-.PHONY: all demo test test-long test-python-versions lint format bench cross fuzz install clean help configure
+.PHONY: all demo test test-long test-python-versions lint format bench cross fuzz wheel install clean help configure
 
 all: configure ## build the tool, the library and the examples into build/ (default)
 	@cmake --build $(B)
@@ -86,6 +86,9 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS over its corpus
 	@$(call configure,$(fuzz_tree),$(fuzz_flags))
 	@cmake --build $(fuzz_tree) --target libfuzzer
 	@scripts/fuzz $(fuzz_tree) $(FUZZ_SECONDS)
+
+wheel: ## build the Python wheels of a release, for x86_64 and aarch64, into build/wheel
+	@scripts/wheel
 
 install: all ## install below PREFIX (and DESTDIR)
 	@DESTDIR='$(DESTDIR)' cmake --install $(B) --prefix '$(PREFIX)'
