@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`from chakra_trace.manager import get_global_manager`, for programs that were written for it.
+
+A module, not a package: an installed package of this name takes precedence.
+"""
+
+import sys
+
+from tracesmith.chakra import ChakraTraceManager, get_global_manager, manager
+
+__all__ = ["ChakraTraceManager", "get_global_manager", "manager"]
+
+# Makes `chakra_trace.manager` importable; it is the same module, with the same one manager.
+__path__: list = []
+sys.modules[__name__ + ".manager"] = manager

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of windows: from keyword arguments, then from the environment, then defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any, Callable, List, Mapping, Optional, Tuple
+
+PREFIX = "TRACESMITH_CHAKRA_"
+# The names that the first users of this interface know.
+OLD_PREFIX = "VLLM_CHAKRA_"
+
+MODES = ("torch", "tracesmith")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a manager does. `from_environment()` says which variables set what."""
+
+    enabled: bool = True
+    trace_dir: str = "chakra_traces"  # made absolute when it is read
+    flag: str = "/tmp/vllm_chakra_trace_on"
+    auto_convert: bool = False
+    record_shapes: bool = True
+    with_stack: bool = False
+    profile_memory: bool = False
+    sync_cuda: bool = False
+    debug: bool = False
+    max_steps: int = 0  # 0: no limit
+    mode: str = "torch"  # or "tracesmith"
+
+    @classmethod
+    def from_environment(
+        cls,
+        arguments: Optional[Mapping[str, Any]] = None,
+        environment: Optional[Mapping[str, str]] = None,
+    ) -> Tuple["Settings", List[str]]:
+        """Returns settings, and one line for each value that could not be used.
+
+        Each setting is named by TRACESMITH_CHAKRA_NAME, else by VLLM_CHAKRA_NAME; `arguments` that
+        are not None win over both.
+        """
+        environment = os.environ if environment is None else environment
+        given = {name: value for name, value in (arguments or {}).items() if value is not None}
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(given) - known)
+        if unknown:
+            raise TypeError(f"no setting is called {', '.join(map(repr, unknown))}")
+        complaints: List[str] = []
+        values = {}
+        for field, suffix, parse in _VARIABLES:
+            if field in given:
+                values[field] = given[field]
+                continue
+            for variable in (PREFIX + suffix, OLD_PREFIX + suffix):
+                text = environment.get(variable, "")
+                if not text.strip():
+                    continue
+                try:
+                    values[field] = parse(text.strip())
+                except ValueError as error:
+                    complaints.append(f"{variable}={text!r} is ignored: {error}")
+                    continue
+                break
+        if values.get("mode", cls.mode) not in MODES:
+            raise ValueError(f"mode {values['mode']!r}: expected one of {', '.join(MODES)}")
+        values["trace_dir"] = os.path.abspath(os.fspath(values.get("trace_dir", cls.trace_dir)))
+        values["flag"] = os.path.abspath(os.fspath(values.get("flag", cls.flag)))
+        return cls(**values), complaints
+
+    @staticmethod
+    def is_requested(environment: Optional[Mapping[str, str]] = None) -> bool:
+        """Whether the environment asks for windows: any of the variables is set, and not to off."""
+        environment = os.environ if environment is None else environment
+        if not any(name.startswith((PREFIX, OLD_PREFIX)) for name in environment):
+            return False
+        return Settings.from_environment(environment=environment)[0].enabled
+
+
+def _switch(text: str) -> bool:
+    lowered = text.lower()
+    if lowered in ("0", "false", "no", "off"):
+        return False
+    if lowered in ("1", "true", "yes", "on"):
+        return True
+    raise ValueError("expected 1 or 0")
+
+
+def _count(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError("expected a number, or 0 for no limit")
+    return number
+
+
+def _mode(text: str) -> str:
+    if text not in MODES:
+        raise ValueError(f"expected one of {', '.join(MODES)}")
+    return text
+
+
+# Field, what follows the prefix, and how the text is read.
+_VARIABLES: Tuple[Tuple[str, str, Callable[[str], Any]], ...] = (
+    ("enabled", "TRACE", _switch),
+    ("trace_dir", "TRACE_DIR", str),
+    ("flag", "FLAG", str),
+    ("auto_convert", "AUTO_CONVERT", _switch),
+    ("record_shapes", "RECORD_SHAPES", _switch),
+    ("with_stack", "WITH_STACK", _switch),
+    ("profile_memory", "PROFILE_MEMORY", _switch),
+    ("sync_cuda", "SYNC_CUDA", _switch),
+    ("debug", "DEBUG", _switch),
+    ("max_steps", "TRACE_MAX_STEPS", _count),
+    ("mode", "MODE", _mode),
+)
