@@ -23,14 +23,14 @@ import threading
 import time
 import weakref
 from types import FrameType, TracebackType
-from typing import Any, Callable, List, Optional, Set, Tuple, Type, TypeVar
+from typing import Any, Callable, TypeVar
 
 from .settings import Settings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Device, inode and change time of a flag file.
-_Identity = Tuple[int, int, int]
+_Identity = tuple[int, int, int]
 
 _WATCH_SECONDS = 0.25
 # A call of a server is followed by others that belong to its step.
@@ -60,20 +60,20 @@ class ChakraTraceManager:
         """The state of a process without windows."""
         self._lock = threading.RLock()
         self._owner = 0  # the thread that holds the lock
-        self._window: Optional[Any] = None
-        self._stopping: Optional[Any] = None
-        self._inherited: Optional[Any] = None  # a window of the parent, in a forked child
+        self._window: Any | None = None
+        self._stopping: Any | None = None
+        self._inherited: Any | None = None  # a window of the parent, in a forked child
         self._is_manual = False
-        self._opened_for: Optional[_Identity] = None
-        self._served: Optional[_Identity] = None  # the flag that gets no further window
-        self._exporter: Optional[threading.Thread] = None
-        self._callers: Set[int] = set()
+        self._opened_for: _Identity | None = None
+        self._served: _Identity | None = None  # the flag that gets no further window
+        self._exporter: threading.Thread | None = None
+        self._callers: set[int] = set()
         self._idle_since = 0.0
-        self._finalizer: Optional[Any] = None
+        self._finalizer: Any | None = None
         self._has_signal = False
         self._is_terminating = False
         self.steps = 0
-        self.files: List[str] = []
+        self.files: list[str] = []
 
     # ---- what programs call ----
 
@@ -103,7 +103,7 @@ class ChakraTraceManager:
         """Ends a step of the open window and begins the next; returns whether one is open."""
         return self._window is not None and bool(self._guarded(self._advance))
 
-    def stop(self, wait: bool = True) -> List[str]:
+    def stop(self, wait: bool = True) -> list[str]:
         """Closes the window, and returns the files that were written. Without `wait`, another
         thread writes them, and `files` has them after `wait()`."""
         if self._window is not None:
@@ -125,9 +125,9 @@ class ChakraTraceManager:
 
     def __exit__(
         self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -163,7 +163,7 @@ class ChakraTraceManager:
                     return action()
                 finally:
                     self._owner = before
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._say(f"{type(error).__name__}: {error}")
             return None
         finally:
@@ -187,7 +187,7 @@ class ChakraTraceManager:
         self.wait()
         return self._open(None)
 
-    def _open(self, identity: Optional[_Identity]) -> bool:
+    def _open(self, identity: _Identity | None) -> bool:
         """Opens a window for this flag file; None: for a call."""
         window = self._window = self._new_window()
         try:
@@ -243,7 +243,7 @@ class ChakraTraceManager:
         self._restore_signal()
         try:
             window.stop()
-        except Exception as error:  # noqa: BLE001 (its files say whether they are complete)
+        except Exception as error:  # its files say whether they are complete
             self._say(f"cannot end the window: {_text(error)}")
         self._stopping = None
         export = functools.partial(self._export, window, self.steps)
@@ -274,7 +274,7 @@ class ChakraTraceManager:
     def _export(self, window: Any, steps: int) -> None:
         try:
             window.export()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._say(f"window of {_steps(steps)} not written: {_text(error)}")
         self.files = list(window.files)
         if not self.files:
@@ -343,7 +343,7 @@ class ChakraTraceManager:
             self._guarded(self._close)
         self.wait()
 
-    def _on_terminate(self, number: int, frame: Optional[FrameType]) -> None:
+    def _on_terminate(self, number: int, frame: FrameType | None) -> None:
         """Handles SIGTERM while a window is open, unless the program does."""
         if self._owner == threading.get_ident():
             self._is_terminating = True  # handled when the lock is released
@@ -380,7 +380,7 @@ class ChakraTraceManager:
         try:
             sys.stderr.write(f"tracesmith: windows of {os.getpid()}: {text}\n")
             sys.stderr.flush()
-        except Exception:  # noqa: BLE001 (closed, or None)
+        except Exception:  # closed, or None
             pass
 
 
@@ -394,7 +394,7 @@ def get_global_manager() -> ChakraTraceManager:
     return _global_manager
 
 
-def _identity(path: str) -> Optional[_Identity]:
+def _identity(path: str) -> _Identity | None:
     try:
         status = os.stat(path)
     except OSError:
@@ -402,7 +402,7 @@ def _identity(path: str) -> Optional[_Identity]:
     return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
-def _same_file(a: Optional[_Identity], b: Optional[_Identity]) -> bool:
+def _same_file(a: _Identity | None, b: _Identity | None) -> bool:
     return a is not None and b is not None and a[:2] == b[:2]
 
 
@@ -416,7 +416,7 @@ def _steps(count: int) -> str:
 
 
 _managers: "weakref.WeakSet[ChakraTraceManager]" = weakref.WeakSet()
-_global_manager: Optional[ChakraTraceManager] = None
+_global_manager: ChakraTraceManager | None = None
 _global_lock = threading.Lock()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Callable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Mapping
 
 PREFIX = "TRACESMITH_CHAKRA_"
 # The names that the first users of this interface know.
@@ -33,9 +33,9 @@ class Settings:
     @classmethod
     def from_environment(
         cls,
-        arguments: Optional[Mapping[str, Any]] = None,
-        environment: Optional[Mapping[str, str]] = None,
-    ) -> Tuple["Settings", List[str]]:
+        arguments: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> tuple["Settings", list[str]]:
         """Returns settings, and one line for each value that could not be used.
 
         Each setting is named by TRACESMITH_CHAKRA_NAME, else by VLLM_CHAKRA_NAME; `arguments` that
@@ -47,7 +47,7 @@ class Settings:
         unknown = sorted(set(given) - known)
         if unknown:
             raise TypeError(f"no setting is called {', '.join(map(repr, unknown))}")
-        complaints: List[str] = []
+        complaints: list[str] = []
         values = {}
         for field, suffix, parse in _VARIABLES:
             if field in given:
@@ -70,7 +70,7 @@ class Settings:
         return cls(**values), complaints
 
     @staticmethod
-    def is_requested(environment: Optional[Mapping[str, str]] = None) -> bool:
+    def is_requested(environment: Mapping[str, str] | None = None) -> bool:
         """Whether the environment asks for windows: any of the variables is set, and not to off."""
         environment = os.environ if environment is None else environment
         if not any(name.startswith((PREFIX, OLD_PREFIX)) for name in environment):
@@ -104,7 +104,7 @@ def _mode(text: str) -> str:
 
 
 # Field, what follows the prefix, and how the text is read.
-_VARIABLES: Tuple[Tuple[str, str, Callable[[str], Any]], ...] = (
+_VARIABLES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("enabled", "TRACE", _switch),
     ("trace_dir", "TRACE_DIR", str),
     ("flag", "FLAG", str),

@@ -7,12 +7,14 @@ PyTorch writes the execution trace while the program runs. Both files have a nam
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, BinaryIO
 
+from .process import recorder_backends, synchronize_cuda
 from .settings import Settings
 
 PART = ".part"
@@ -36,18 +38,19 @@ class TorchWindow:
         self._profiler: Any = None
         self._observer: Any = None
         self._starts_observer = False
-        self._steps: Dict[int, Any] = {}
+        self._steps: dict[int, Any] = {}
         self._has_device = False
         self._started = False
         self.may_stop_anywhere = False
         self.is_watched = False  # for the manager
-        self.files: List[str] = []
+        self.files: list[str] = []
 
     # ---- recording ----
 
-    def start(self) -> List[str]:
+    def start(self) -> list[str]:
         """Begins to record; returns what is worth telling. Raises WindowError, and others."""
-        import torch  # noqa: PLC0415 (takes seconds, and only windows need it)
+        # Takes seconds, and only windows need it.
+        torch: Any = importlib.import_module("torch")
 
         self._torch = torch
         if torch.autograd._profiler_enabled():
@@ -62,7 +65,7 @@ class TorchWindow:
                 self.stop()
             else:
                 self._remove_observer()
-        except Exception:  # noqa: BLE001 (the first error is the one to tell)
+        except Exception:  # the first error is the one to tell
             pass
         self._remove_parts()
 
@@ -80,17 +83,22 @@ class TorchWindow:
                 "set TRACESMITH_CHAKRA_TRACE_DIR to a directory that can be written to"
             ) from error
 
-    def _start_profiler(self, torch: Any) -> List[str]:
+    def _start_profiler(self, torch: Any) -> list[str]:
         notes = []
         activities, devices = _activities(torch)
+        if devices and "cuda" in (recorder_backends() or []):
+            notes.append(
+                "CUPTI serves one at a time: `tracesmith record` has no device activity of this"
+                " window (TRACESMITH_CHAKRA_MODE=tracesmith records it instead)"
+            )
         self._has_device = bool(devices)
-        arguments: Dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "activities": activities,
             "record_shapes": self._settings.record_shapes,
             "with_stack": self._settings.with_stack,
             "profile_memory": self._settings.profile_memory,
         }
-        config = _config(self._settings.with_stack)
+        config = _config(torch, self._settings.with_stack)
         if config is not None:
             arguments["experimental_config"] = config
             self.may_stop_anywhere = True
@@ -125,13 +133,13 @@ class TorchWindow:
         record.__enter__()
         self._steps[thread] = record
 
-    def _leave(self, record: Optional[Any]) -> None:
+    def _leave(self, record: Any | None) -> None:
         if record is not None:
             record.__exit__(None, None, None)
 
     def _synchronize(self) -> None:
-        if self._settings.sync_cuda and self._torch.cuda.is_initialized():
-            self._torch.cuda.synchronize()
+        if self._settings.sync_cuda:
+            synchronize_cuda()
 
     def stop(self) -> None:
         """Ends recording, and the execution trace."""
@@ -158,14 +166,14 @@ class TorchWindow:
     def export(self) -> None:
         """Gives the files their names, and lists them in `files`; those that are not complete are
         removed, and named by a WindowError."""
-        problems: List[str] = []
+        problems: list[str] = []
         if self._observer is not None:
             self._finish(self._et_path, _et_is_complete, problems)
         else:
             _remove(self._et_path + PART)
         try:
             self._profiler.export_chrome_trace(self._kineto_path + PART)
-        except Exception as error:  # noqa: BLE001 (whatever PyTorch raises)
+        except Exception as error:  # whatever PyTorch raises
             problems.append(f"{os.path.basename(self._kineto_path)}: {_first_line(error)}")
             _remove(self._kineto_path + PART)
         else:
@@ -174,7 +182,7 @@ class TorchWindow:
         if problems:
             raise WindowError("; ".join(problems))
 
-    def _finish(self, path: str, is_complete: Any, problems: List[str]) -> None:
+    def _finish(self, path: str, is_complete: Any, problems: list[str]) -> None:
         """Gives a file its name if it is complete, else removes it."""
         name = os.path.basename(path)
         try:
@@ -235,7 +243,7 @@ def _parameters(function: Any) -> Any:
     return inspect.signature(function).parameters
 
 
-def _activities(torch: Any) -> Tuple[List[Any], str]:
+def _activities(torch: Any) -> tuple[list[Any], str]:
     """What can be recorded, and the names of the devices."""
     kinds = torch.profiler.ProfilerActivity
     supported = torch.profiler.supported_activities()
@@ -248,7 +256,7 @@ def _activities(torch: Any) -> Tuple[List[Any], str]:
             if getattr(torch, module).is_available():
                 activities.append(kind)
                 devices.append(name)
-        except Exception:  # noqa: BLE001 (a broken driver is no device)
+        except Exception:  # a broken driver is no device
             continue
     return activities, " and ".join(devices)
 
@@ -263,37 +271,30 @@ def _why_cpu_only(torch: Any) -> str:
     return f"recording the CPU only: {why}"
 
 
-def _config(with_stack: bool) -> Optional[Any]:
+def _config(torch: Any, with_stack: bool) -> Any | None:
     """Threads other than the one that opens the window are recorded, too, and the window can be
     closed by any of them; None if this PyTorch cannot do so."""
-    try:
-        from torch._C._profiler import _ExperimentalConfig  # noqa: PLC0415
-    except ImportError:
-        return None
-    options: Dict[str, bool] = {"profile_all_threads": True}
-    if not with_stack:
-        options["trace_only"] = True  # no objects for events that are only exported
-    while options:
+    kind = getattr(torch._C._profiler, "_ExperimentalConfig", None)
+    # trace_only: no objects for events that are only exported.
+    for options in ({"trace_only": not with_stack}, {}):
         try:
-            return _ExperimentalConfig(**options)
-        except TypeError:
-            if "trace_only" not in options:
-                return None
-            del options["trace_only"]
+            return kind and kind(profile_all_threads=True, **options)
+        except TypeError:  # an option that this version does not have
+            continue
     return None
 
 
-def _tail(file: Any) -> bytes:
+def _tail(file: BinaryIO) -> bytes:
     size = os.fstat(file.fileno()).st_size
     file.seek(max(0, size - _TAIL_BYTES))
     return file.read()
 
 
-def _et_is_complete(file: Any) -> bool:
+def _et_is_complete(file: BinaryIO) -> bool:
     return _ET_END.search(_tail(file)) is not None
 
 
-def _kineto_is_complete(file: Any) -> bool:
+def _kineto_is_complete(file: BinaryIO) -> bool:
     tail = _tail(file).rstrip()
     if not tail.endswith(b"}"):
         return False

@@ -27,7 +27,7 @@ def register() -> None:
     try:
         if Settings.is_requested() and not _hook_bases():
             _say("no base class of workers was found in this vLLM: windows are off")
-    except Exception as error:  # noqa: BLE001 (vLLM must start)
+    except Exception as error:  # vLLM must start
         _say(f"windows are off: {error}")
 
 
@@ -50,7 +50,7 @@ def _wrapped_init(original: Any) -> Any:
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:
         try:
             _wrap_methods(type(self))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             _say(f"'{type(self).__name__}' has no windows: {error}")
         original(self, *arguments, **named)
 

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about this process: who records it, and its device."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+
+def recorder_backends() -> list[str] | None:
+    """The backends with which `tracesmith record` records this process; None: it does not."""
+    variable = os.environ.get("TRACESMITH_AGENT", "")
+    if "session=" not in variable:
+        return None
+    found = re.search(r"(?:^|;)backends=([^;]*)", variable)
+    return found.group(1).split(",") if found else []
+
+
+def synchronize_cuda() -> None:
+    """Waits for the device, if this process uses one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
