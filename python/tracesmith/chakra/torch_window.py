@@ -322,7 +322,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+    # Kineto writes to a name of its own first.
+    for name in (path, path + ".tmp"):
+        try:
+            os.unlink(name)
+        except OSError:
+            pass
