@@ -198,6 +198,12 @@ def tick_in_a_users_profiler(manager: ChakraTraceManager) -> int:
     return len(profiler.events())
 
 
+def use_a_profiler(manager: ChakraTraceManager) -> int:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        work()
+    return len(profiler.events())
+
+
 def break_step(manager: ChakraTraceManager) -> bool:
     """As if PyTorch failed inside a window."""
 
@@ -258,7 +264,7 @@ class Case(unittest.TestCase):
     def check_set(self, pid: int, steps: int, windows: int = 1) -> None:
         """The files of this process: parsed, complete, and of the same operators."""
         for kind in ("pytorch_et", "kineto"):
-            self.assertEqual(len(self.files(kind, pid)), windows, f"{kind} of {pid}: {self.names()}")
+            self.assertEqual(len(self.files(kind, pid)), windows, f"{kind}: {self.names()}")
         for path in self.files("pytorch_et", pid):
             with open(path, encoding="utf-8") as file:
                 et = json.load(file)
@@ -622,6 +628,20 @@ class Windows(Case):
         self.assertGreater(worker.call(tick_in_a_users_profiler), 0)
         self.assertEqual(len(worker.lines("already recording")), 1)
         self.assertEqual(self.names(), [])
+
+    def test_a_profiler_that_the_program_starts_in_a_window_has_its_events(self):
+        worker = self.worker()
+        self.touch()
+        self.assertTrue(worker.call(tick))
+        self.assertGreater(worker.call(use_a_profiler), 0)
+        self.assertTrue(worker.call(tick))
+        self.remove()
+        self.assertFalse(worker.call(tick))
+        files = [os.path.basename(path).split("_pid")[0] for path in worker.call(written)]
+        self.assertEqual(files, ["pytorch_et"])
+        self.assertEqual([name for name in self.names() if name.endswith(".part")], [])
+        self.assertEqual(len(worker.lines("another torch.profiler")), 1)
+        self.assertEqual(worker.leave(), 0)
 
     def test_an_error_inside_the_profiler_does_not_reach_the_program(self):
         worker = self.worker()

@@ -167,7 +167,7 @@ class ChakraTraceManager:
             self._say(f"{type(error).__name__}: {error}")
             return None
         finally:
-            if self._is_terminating and self._owner != threading.get_ident():
+            if self._is_terminating and threading.current_thread() is threading.main_thread():
                 self._on_terminate(signal.SIGTERM, None)
 
     def _tick(self) -> bool:
@@ -190,6 +190,7 @@ class ChakraTraceManager:
     def _open(self, identity: _Identity | None) -> bool:
         """Opens a window for this flag file; None: for a call."""
         window = self._window = self._new_window()
+        self.files = []
         try:
             if self._inherited is not None:
                 self._inherited.discard_in_child()
@@ -211,7 +212,6 @@ class ChakraTraceManager:
         self._is_manual = identity is None
         self._opened_for = identity
         self.steps = 1
-        self.files = []
         self._prepare_end()
         self._say("; ".join(["window opened", *notes]))
         return True

@@ -41,6 +41,7 @@ class TorchWindow:
         self._steps: dict[int, Any] = {}
         self._has_device = False
         self._started = False
+        self._has_events = False
         self.may_stop_anywhere = False
         self.is_watched = False  # for the manager
         self.files: list[str] = []
@@ -53,7 +54,10 @@ class TorchWindow:
         torch: Any = importlib.import_module("torch")
 
         self._torch = torch
-        if torch.autograd._profiler_enabled():
+        # The first knows profilers of this thread, the second all.
+        if torch.autograd._profiler_enabled() or getattr(
+            torch.autograd.profiler, "_is_profiler_enabled", False
+        ):
             raise WindowError("torch.profiler is already recording in this process")
         self._create_files()
         return self._start_profiler(torch)
@@ -154,6 +158,7 @@ class TorchWindow:
             self._started = False
             try:
                 self._profiler.stop()
+                self._has_events = _has_events(self._profiler)
             finally:
                 self._remove_observer()
 
@@ -172,6 +177,8 @@ class TorchWindow:
         else:
             _remove(self._et_path + PART)
         try:
+            if not self._has_events:
+                raise WindowError("another torch.profiler has taken its events")
             self._profiler.export_chrome_trace(self._kineto_path + PART)
         except Exception as error:  # whatever PyTorch raises
             problems.append(f"{os.path.basename(self._kineto_path)}: {_first_line(error)}")
@@ -282,6 +289,13 @@ def _config(torch: Any, with_stack: bool) -> Any | None:
         except TypeError:  # an option that this version does not have
             continue
     return None
+
+
+def _has_events(profiler: Any) -> bool:
+    """False if another profiler has ended this one; PyTorch would crash while writing."""
+    results = getattr(profiler.profiler, "kineto_results", None)
+    started = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
+    return results is not None and (started is None or started() != 0)
 
 
 def _tail(file: BinaryIO) -> bytes:
