@@ -130,8 +130,9 @@ def _key(key: str, kind: str) -> str:
 class Result:
     """The answer of an analysis: its tables by name, and notes that say what to keep in mind.
 
-    The first table is what most callers want, so the result behaves like it: ``len()``, iteration,
-    ``columns`` and ``to_pandas()`` are those of the first table.
+    One table is what most callers want: that of the analysis's own name, or else the first one. The
+    result behaves like it: ``len()``, iteration, ``columns`` and ``to_pandas()`` are those of this
+    table.
     """
 
     def __init__(self, name: str, tables: Sequence[Sequence[Any]], notes: list[str], outcome: str | None = None):
@@ -143,14 +144,16 @@ class Result:
 
     @property
     def table(self) -> ResultTable:
-        """The first table."""
+        """The table of the same name, or else the first one."""
+        if self.name in self.tables:
+            return self.tables[self.name]
         for table in self.tables.values():
             return table
         return ResultTable(self.name, [], [])
 
     @property
     def columns(self) -> list[Column]:
-        """The columns of the first table."""
+        """The columns of that table."""
         return self.table.columns
 
     def __getitem__(self, key: Any) -> Any:
@@ -167,11 +170,11 @@ class Result:
         return iter(self.table)
 
     def to_pandas(self, table: str | None = None) -> Any:
-        """A table, the first one by default, as a DataFrame."""
+        """That table, or the one of this name, as a DataFrame."""
         return (self[table] if table is not None else self.table).to_pandas()
 
     def to_dicts(self, table: str | None = None) -> list[dict[str, Any]]:
-        """The rows of a table, the first one by default, as dicts."""
+        """The rows of that table, or of the one of this name, as dicts."""
         return (self[table] if table is not None else self.table).to_dicts()
 
     def __str__(self) -> str:

@@ -1,0 +1,566 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading and writing traces from Python: tables, analyses, exports, errors, threads.
+
+Parts that need pandas, pyarrow, Polars or DuckDB are skipped, with the reason, where these are not
+installed.
+"""
+
+import array
+import ctypes
+import gc
+import gzip
+import importlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+import tracesmith
+from tracesmith import errors, trace
+
+NS = 1_000
+
+
+def need(test, *packages):
+    """The modules, or a skip that says which is missing."""
+    found = []
+    for package in packages:
+        try:
+            found.append(importlib.import_module(package))
+        except ImportError:
+            print(f"skip: {test.id()}: {package} is not installed")
+            raise unittest.SkipTest(f"{package} is not installed")
+    return found[0] if len(found) == 1 else found
+
+
+def write_sample(path, kernels=100):
+    """Two streams of kernels with their launches, a counter, a mark, stacks."""
+    with tracesmith.Writer(path) as writer:
+        source = writer.source(name="sample", format="test", rank=0, world_size=1)
+        process = writer.process(source=source, pid=4242, name="train", command=["python3", "train.py"])
+        thread = writer.thread(process=process, tid=4243, name="main")
+        device = writer.device(source=source, number=0, name="H200")
+        streams = [writer.stream(device=device, number=number) for number in (7, 20)]
+        main = writer.frame(name="main", file="train.py", line=3, kind="python")
+        step = writer.frame(name="step", file="train.py", line=9, kind="python")
+        stack = writer.stack([main, step])
+        for i in range(kernels):
+            at = 1_000_000 + i * 10 * NS
+            writer.api_call(start=at, duration=2 * NS, thread=thread, name="cudaLaunchKernel", correlation=i + 1)
+            writer.gpu_op(
+                start=at + 5 * NS, duration=4 * NS, device=device, stream=streams[i % 2], process=process,
+                kind="kernel", name=f"kernel_{i % 5}", correlation=i + 1, grid_x=i,
+                args={"tile": i, "type": "f32", "shape": [i, 2], "ratio": 0.5, "big": 2**70, "ok": True, "no": None},
+            )
+            writer.counter(start=at, process=process, name="memory", args={"bytes": 1000 * i})
+        writer.slice(start=1_000_000, duration=-1, thread=thread, name="unfinished", stack=stack)
+        writer.slice(start=1_000_000, duration=500 * NS, thread=thread, name="ProfilerStep#1", category="user_annotation")
+        writer.mark(start=1_500_000, thread=thread, name="loss", scope="global", args={"value": 1.5})
+        writer.torch_trace(start=1, process=process, module="fc1", stage="forward", allocated=1.5)
+        writer.meta(source=source, key="driver", value={"version": 12})
+
+
+class WithSample(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.path = os.path.join(cls.folder.name, "sample.sbt")
+        write_sample(cls.path)
+
+    def setUp(self):
+        self.trace = tracesmith.open(self.path)
+        self.addCleanup(self.trace.close)
+
+    def file(self, name):
+        return os.path.join(self.folder.name, name)
+
+
+class Tables(WithSample):
+    def test_rows(self):
+        rows = list(self.trace.gpu_op)
+        self.assertEqual(len(rows), 100)
+        self.assertEqual(len(self.trace.gpu_op), 100)
+        first = rows[0]
+        self.assertEqual(first.start, 1_005_000)
+        self.assertEqual(first.duration, 4000)
+        self.assertEqual((first.device_number, first.stream_number, first.device_name), (0, 7, "H200"))
+        self.assertEqual((first.name, first.kind, first.process_pid), ("kernel_0", "kernel", 4242))
+        self.assertIsNone(first.bytes)
+        self.assertEqual(rows[1].stream_number, 20)
+        self.assertEqual([row.grid_x for row in rows], list(range(100)))
+
+    def test_every_table_can_be_read(self):
+        for name in trace.TABLES:
+            with self.subTest(name):
+                rows = self.trace[name].to_dicts()
+                self.assertEqual(len(rows), len(self.trace[name]))
+                self.assertEqual(self.trace.tables.get(name, 0), 0 if name in ("state", "edge") else len(rows))
+                self.assertTrue(repr(self.trace[name]).startswith(f"<Table {name}"))
+
+    def test_values_of_all_kinds(self):
+        self.assertEqual({row["name"]: row["duration"] for row in self.trace.slice.to_dicts()},
+                         {"unfinished": None, "ProfilerStep#1": 500 * NS})
+        unfinished = next(row for row in self.trace.slice if row.name == "unfinished")
+        self.assertIsNone(unfinished.duration)
+        self.assertEqual(unfinished.stack_function, "step")
+        self.assertEqual(unfinished.thread_tid, 4243)
+        self.assertEqual(next(iter(self.trace.mark)).scope, "global")
+        self.assertEqual(next(iter(self.trace.torch_trace)).allocated, 1.5)
+        self.assertEqual(next(iter(self.trace.process)).command, '["python3","train.py"]')
+        self.assertEqual([row.name for row in self.trace.frame], ["main", "step"])
+
+    def test_arguments(self):
+        row = next(iter(self.trace.gpu_op(["args"])))
+        self.assertEqual(
+            json.loads(row.args),
+            {"tile": 0, "type": "f32", "shape": [0, 2], "ratio": 0.5, "big": 2**70, "ok": True, "no": None},
+        )
+        self.assertNotIn("args", self.trace.gpu_op.columns)
+        self.assertEqual(self.trace.gpu_op(args=True).columns[-1], "args")
+        self.assertIn("args", self.trace.counter.columns)
+
+    def test_columns_ranges_limits(self):
+        table = self.trace.table("gpu_op", ["name", "start"], limit=3)
+        self.assertEqual(table.columns, ["name", "start"])
+        self.assertEqual([tuple(row) for row in table],
+                         [("kernel_0", 1_005_000), ("kernel_1", 1_015_000), ("kernel_2", 1_025_000)])
+        self.assertEqual(len(table), 3)
+        part = self.trace.gpu_op(start=1_100_000, end=1_200_000)
+        expected = [row for row in self.trace.gpu_op
+                    if row.start <= 1_200_000 and row.start + row.duration >= 1_100_000]
+        self.assertEqual(list(map(tuple, part)), list(map(tuple, expected)))
+        self.assertEqual(len(part), len(expected))
+        # After the start of the trace, which is that of a torch row.
+        self.assertEqual(len(self.trace.gpu_op(start="1.1ms", end="@1200000")),
+                         len(self.trace.gpu_op(start=1_100_001, end=1_200_000)))
+        self.assertFalse(self.trace.gpu_op(start=10**12))
+        self.assertTrue(self.trace.gpu_op)
+        self.assertFalse(self.trace.flow)
+
+    def test_docs(self):
+        self.assertEqual(self.trace.gpu_op.docs["grid_x"], "grid size in blocks")
+        self.assertIn("args", self.trace.gpu_op.docs)
+
+    def test_unknown_names(self):
+        with self.assertRaisesRegex(errors.NotFoundError, "no table 'kernel'; there are string, source"):
+            self.trace["kernel"]
+        with self.assertRaisesRegex(AttributeError, "no table of that name"):
+            self.trace.kernel
+        with self.assertRaisesRegex(errors.NotFoundError, "has no column 'color'; it has start"):
+            self.trace.gpu_op(["color"])
+        with self.assertRaisesRegex(errors.InvalidError, "'soon' is no time"):
+            self.trace.gpu_op(start="soon")
+
+    def test_capsules_by_the_protocol(self):
+        """A consumer that knows nothing of us: it reads the structures as the specification says."""
+
+        class Schema(ctypes.Structure):
+            pass
+
+        Schema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_char_p),
+                           ("flags", ctypes.c_int64), ("n_children", ctypes.c_int64),
+                           ("children", ctypes.POINTER(ctypes.POINTER(Schema)))]
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype = ctypes.c_void_p
+        pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        capsule = self.trace.gpu_op(["start", "name"]).__arrow_c_schema__()
+        schema = ctypes.cast(pointer(capsule, b"arrow_schema"), ctypes.POINTER(Schema)).contents
+        self.assertEqual(schema.format, b"+s")
+        self.assertEqual([schema.children[i].contents.name for i in range(schema.n_children)], [b"start", b"name"])
+        self.assertEqual([schema.children[i].contents.format for i in range(schema.n_children)], [b"l", b"i"])
+        self.assertTrue(pointer(self.trace.gpu_op.__arrow_c_stream__(), b"arrow_array_stream"))
+
+    def test_streams_outlive_the_trace(self):
+        rows = iter(self.trace.gpu_op)
+        next(rows)
+        self.trace.close()
+        self.assertEqual(sum(1 for _ in rows), 99)
+        with self.assertRaisesRegex(ValueError, "the trace is closed"):
+            len(self.trace.gpu_op)
+        with self.assertRaisesRegex(ValueError, "the trace is closed"):
+            self.trace.analyze("breakdown")
+        self.trace.close()
+
+    def test_threads(self):
+        failures = []
+
+        def read():
+            try:
+                for _ in range(5):
+                    self.assertEqual(sum(row.duration for row in self.trace.gpu_op), 400 * NS)
+                    self.assertEqual(len(self.trace.analyze("breakdown")), 1)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+
+class Facts(WithSample):
+    def test_info_and_meta(self):
+        info = self.trace.info
+        self.assertEqual(info["tables"]["gpu_op"], 100)
+        self.assertEqual(info["start"], 1)
+        self.assertEqual(info["devices"], [{"id": 1, "number": 0, "name": "H200", "vendor": None}])
+        self.assertTrue(info["files"][0]["finished"])
+        self.assertEqual(self.trace.meta, {"driver": {"version": 12}})
+        self.assertEqual((self.trace.start, self.trace.end), (info["start"], info["end"]))
+        self.assertIn("gpu_op", dir(self.trace))
+
+    def test_several_traces(self):
+        other = self.file("other.sbt")
+        write_sample(other, kernels=10)
+        with tracesmith.open([self.path, other]) as job:
+            self.assertEqual(len(job), 2)
+            rows = list(job.gpu_op)
+            self.assertEqual([row.trace for row in rows], [0] * 100 + [1] * 10)
+            self.assertEqual(job.gpu_op.columns[0], "trace")
+            self.assertEqual(len(job.gpu_op), 110)
+        with self.assertRaisesRegex(errors.InvalidError, "same file|twice"):
+            tracesmith.open([self.path, self.path])
+
+    def test_html(self):
+        for text in self.trace._repr_html_(), self.trace.gpu_op._repr_html_(), self.trace.analyze("kernels")._repr_html_():
+            self.assertTrue(text.startswith("<"), text[:40])
+        text = self.trace._repr_html_()
+        self.assertIn("device 0 stream 7", text)
+        self.assertIn("kernel_0", text)
+        self.assertIn("<polyline", text)
+        self.assertNotIn("nan", text)
+        self.assertEqual(text.count("<svg"), text.count("</svg>"))
+
+
+class Questions(WithSample):
+    def test_analyze(self):
+        result = self.trace.analyze("kernels", all=True)
+        self.assertIn("kernels", self.trace.analyses())
+        self.assertGreater(len(result), 0)
+        self.assertIn("kernel_0", str(result))
+        names = [column.key for column in result.columns]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual(result.to_dicts()[0].keys(), set(names))
+        self.assertEqual(result.table.column(names[0]), [row[0] for row in result])
+        with self.assertRaises(KeyError):
+            result["no such table"]
+        with self.assertRaises(KeyError):
+            result.table.column("no such column")
+
+    def test_times_of_results_are_ns(self):
+        result = self.trace.analyze("breakdown", all=True)
+        row = result[0]
+        self.assertIn("compute", row._fields)
+        self.assertEqual(row.compute, 400 * NS)
+
+    def test_options(self):
+        few = self.trace.analyze("kernels", all=True, top=2)
+        self.assertTrue(any("3 more names" in note for note in few.notes), few.notes)
+        self.assertEqual(few[0].name, "kernel_0")
+        with self.assertRaisesRegex(errors.InvalidError, "colour"):
+            self.trace.analyze("idle", colour="red")
+        with self.assertRaisesRegex(errors.InvalidError, "guesswork"):
+            self.trace.analyze("guesswork")
+        with self.assertRaises(TypeError):
+            self.trace._job.analyze("idle", nonsense=1)
+
+    def test_states_and_edges(self):
+        rows = [row for row in self.trace.states() if row.correlation == 1]
+        self.assertEqual(rows[-1].state, "running")
+        self.assertEqual((rows[-1].start, rows[-1].duration), (1_005_000, 4000))
+        lanes = self.trace.states(lanes=True, streams=[7])
+        self.assertEqual({row.stream for row in lanes}, {7})
+        launches = [row for row in self.trace.edges() if row.kind == "launch"]
+        self.assertEqual(len(launches), 100)
+        self.assertEqual((launches[0].from_table, launches[0].to_table), ("api_call", "gpu_op"))
+        self.assertEqual(launches[0].slack, 5 * NS)
+        # The same as tables, with ids.
+        self.assertIn("launch", {row.kind for row in self.trace.edge})
+        self.assertIn("running", {row.state for row in self.trace.state()})
+
+    def test_diff(self):
+        self.assertEqual(self.trace.diff(self.trace, all=True).outcome, "identical")
+        other = self.file("diff.sbt")
+        write_sample(other, kernels=50)
+        with tracesmith.open(other) as fewer:
+            result = self.trace.diff(fewer, all=True)
+        self.assertEqual(result.outcome, "different")
+        self.assertIn("changes", result.tables)
+
+    def test_export(self):
+        path = self.file("t.json.gz"[:-3])
+        self.trace.export(path)
+        with open(path) as file:
+            events = json.load(file)
+        self.assertIn("kernel_0", json.dumps(events))
+        left = self.trace.export(self.file("g.csv"), table="gpu_op", limit=5)
+        self.assertEqual(left, [])
+        with open(self.file("g.csv")) as file:
+            self.assertEqual(len(file.readlines()), 6)
+        with self.assertRaisesRegex(errors.InvalidError, "does not tell the format"):
+            self.trace.export(self.file("t.unknown"))
+        with self.assertRaisesRegex(errors.NotFoundError, "unknown format 'vhs'"):
+            self.trace.export(self.file("t.vhs"), "vhs")
+        # What was exported is a trace again.
+        with tracesmith.open(path) as again:
+            self.assertEqual(len(again.gpu_op), 100)
+
+
+class Errors(WithSample):
+    def test_kinds(self):
+        with self.assertRaises(errors.NotFoundError) as caught:
+            tracesmith.open(self.file("missing.sbt"))
+        self.assertIsInstance(caught.exception, tracesmith.Error)
+        self.assertIn("missing.sbt", str(caught.exception))
+        with open(self.file("noise.bin"), "wb") as file:
+            file.write(os.urandom(3) + b"\0noise" * 100)
+        with self.assertRaises(errors.FormatError):
+            tracesmith.open(self.file("noise.bin"))
+        with self.assertRaises(errors.InvalidError):
+            tracesmith.open([])
+        with self.assertRaises(TypeError):
+            tracesmith.open([3.5])
+        with self.assertRaises(tracesmith.Error):
+            tracesmith.open(2**22 + 1)
+
+    def test_damage(self):
+        with open(self.path, "rb") as file:
+            data = bytearray(file.read())
+        for at in range(2000, len(data) - 2000, 37):
+            data[at] ^= 0x55
+        damaged = self.file("damaged.sbt")
+        with open(damaged, "wb") as file:
+            file.write(data)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with tracesmith.open(damaged) as broken:
+                with self.assertRaises((errors.FormatError, errors.VersionError)):
+                    for name in trace.TABLES:
+                        broken[name].to_dicts()
+        self.assertTrue(all(issubclass(warning.category, errors.TraceWarning) for warning in caught))
+
+    def test_cut_file_is_a_warning(self):
+        with open(self.path, "rb") as file:
+            data = file.read()
+        cut = self.file("cut.sbt")
+        with open(cut, "wb") as file:
+            file.write(data[:-100])
+        with self.assertWarns(errors.TraceWarning):
+            tracesmith.open(cut).close()
+
+    def big_json(self, events):
+        path = self.file("big.json")
+        with open(path, "w") as file:
+            file.write('{"traceEvents":[')
+            event = '{"ph":"X","ts":%d,"dur":1,"pid":1,"tid":1,"name":"work %d"}'
+            file.write(",".join(event % (i, i % 100) for i in range(events)))
+            file.write("]}")
+        return path
+
+    def test_progress_stops(self):
+        path = self.big_json(300_000)
+        calls = []
+
+        def stop(name, done, total):
+            calls.append((name, done, total))
+            return True
+
+        with self.assertRaises(errors.CanceledError):
+            tracesmith.open(path, progress=stop)
+        self.assertEqual(len(calls), 1)
+        self.assertTrue(calls[0][0].endswith("big.json") and calls[0][1] <= calls[0][2])
+
+        def fail(name, done, total):
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            tracesmith.open(path, progress=fail)
+        # Ctrl-C, which arrives during the import.
+        def interrupt(name, done, total):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        with self.assertRaises(KeyboardInterrupt):
+            tracesmith.open(path, progress=interrupt)
+            for _ in range(1000):
+                pass
+        with tracesmith.open(path) as whole:
+            self.assertEqual(len(whole.slice), 300_000)
+
+    def test_objects_without_a_trace(self):
+        from tracesmith import _read
+
+        for kind in _read.Job, _read.Rows:
+            with self.assertRaises(TypeError):
+                kind()
+
+
+class Imports(WithSample):
+    def test_import(self):
+        path = self.file("small.json.gz")
+        with gzip.open(path, "wt") as file:
+            json.dump([{"ph": "X", "ts": 1.5, "dur": 2, "pid": 1, "tid": 1, "name": "one", "args": {"a": 1}}], file)
+        events = tracesmith.import_(path, self.file("small.sbt"))
+        self.assertEqual(events, 1)
+        with tracesmith.open(self.file("small.sbt")) as small:
+            row = next(iter(small.slice(args=True)))
+        self.assertEqual((row.name, row.start, row.duration, row.args), ("one", 1500, 2000, '{"a":1}'))
+        with self.assertRaises(errors.FormatError):
+            tracesmith.import_(__file__, self.file("no.sbt"))
+
+
+class Writing(WithSample):
+    def test_ids_and_rows(self):
+        path = self.file("written.sbt")
+        with tracesmith.Writer(path) as writer:
+            first = writer.device(number=0)
+            second = writer.device(number=1)
+            self.assertEqual((first, second), (1, 2))
+            self.assertIsNone(writer.gpu_op(start=5, duration=1, device=second, name="späte \0 kernel", kind=3))
+            self.assertEqual(writer.frame(name="f"), writer.frame(name="f"))
+            self.assertEqual(writer.blob(b"\0\1"), 1)
+            writer.flush()
+            with self.assertWarnsRegex(errors.TraceWarning, "still being written"):
+                self.assertEqual(len(tracesmith.open(path).gpu_op), 1)
+            writer.add("slice", start=1, name=None)
+        with tracesmith.open(path) as written:
+            row = next(iter(written.gpu_op))
+            self.assertEqual((row.device_number, row.name, row.kind), (1, "späte \0 kernel", "fill"))
+            self.assertEqual(next(iter(written.blob(["data"]))).data, b"\0\1")
+            self.assertIsNone(next(iter(written.slice)).name)
+
+    def test_refused(self):
+        writer = tracesmith.Writer(self.file("refused.sbt"))
+        for error, message, call in (
+            (TypeError, "has no column 'colour'", lambda: writer.slice(start=1, colour="red")),
+            (TypeError, "is an int", lambda: writer.slice(start="now")),
+            (TypeError, "is a str", lambda: writer.slice(start=1, name=5)),
+            (ValueError, "has no value 'drawing'", lambda: writer.gpu_op(start=1, kind="drawing")),
+            (OverflowError, "", lambda: writer.slice(start=2**80)),
+            (ValueError, "unknown table 'kernel'", lambda: writer.add("kernel")),
+            (ValueError, "not written by row", lambda: writer.add("state", start=1)),
+            (TypeError, "args is a dict", lambda: writer.slice(start=1, args=[1])),
+            (TypeError, "names of arguments", lambda: writer.slice(start=1, args={1: 1})),
+            (AttributeError, "no table of that name", lambda: writer.kernel),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(error, message):
+                call()
+        writer.slice(start=1)
+        writer.finish()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            writer.slice(start=1)
+        with tracesmith.open(self.file("refused.sbt")) as written:
+            self.assertEqual(len(written.slice), 1)
+        with self.assertRaises(tracesmith.Error):
+            tracesmith.Writer(self.file("no/such/folder.sbt"))
+
+    def test_exception_keeps_rows(self):
+        path = self.file("broken_off.sbt")
+        with self.assertRaises(ZeroDivisionError), tracesmith.Writer(path) as writer:
+            writer.slice(start=1, name="before")
+            1 / 0
+        with tracesmith.open(path) as written:
+            self.assertEqual([row.name for row in written.slice], ["before"])
+
+    def test_lazily_imported(self):
+        code = "import tracesmith, sys; assert 'tracesmith._read' not in sys.modules; tracesmith.open"
+        self.assertEqual(os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]), 0)
+
+    def test_nothing_leaks(self):
+        def use():
+            with tracesmith.open(self.path) as once:
+                next(iter(once.gpu_op))
+                once.gpu_op.__arrow_c_stream__()
+                once.analyze("kernels")
+
+        use()
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            use()
+        gc.collect()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+class WithPackages(WithSample):
+    def test_pyarrow_equals_csv(self):
+        """Every cell as pyarrow reads it, against the CSV of the tool."""
+        need(self, "pyarrow")
+        import csv
+
+        for name in trace.TABLES:
+            if name in ("state", "edge", "string", "blob"):
+                continue
+            path = self.file("table.csv")
+            self.trace.export(path, table=name)
+            with open(path, newline="") as file:
+                expected = list(csv.DictReader(file, strict=True))
+            table = self.trace.table(name, [column for column in self.trace[name].docs])
+            found = table.to_arrow()
+            found.validate(full=True)
+            rows = found.to_pylist()
+            self.assertEqual(len(rows), len(expected), name)
+            for row, cells in zip(rows, expected):
+                for column, cell in cells.items():
+                    value = row[column]
+                    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+                    self.assertEqual(text, cell, (name, column))
+
+    def test_pandas(self):
+        pandas, _ = need(self, "pandas", "pyarrow")
+        frame = self.trace.gpu_op.to_pandas()
+        self.assertEqual(list(frame.columns), self.trace.gpu_op.columns)
+        self.assertEqual(frame.start.tolist(), [row.start for row in self.trace.gpu_op])
+        self.assertEqual(str(frame.name.dtype), "category")
+        sums = frame.groupby("name", observed=True).duration.sum()
+        self.assertEqual(sums.to_dict(), {f"kernel_{i}": 20 * 4 * NS for i in range(5)})
+        # No ns is lost where values are missing.
+        slices = self.trace.slice.to_pandas()
+        self.assertEqual(str(slices.duration.dtype), "Int64")
+        self.assertTrue(slices[slices.name == "unfinished"].duration.isna().all())
+        self.assertEqual(int(slices[slices.name != "unfinished"].duration.iloc[0]), 500 * NS)
+        self.assertEqual(str(frame.queued.dtype), "Int64")
+        frame.loc[0, "queued"] = 5
+        self.assertEqual(frame.submitted.isna().sum(), 100)
+        self.assertEqual(self.trace.analyze("kernels", all=True).to_pandas().shape[0], len(self.trace.analyze("kernels", all=True)))
+        self.assertEqual(len(self.trace.flow.to_pandas()), 0)
+        self.assertIsInstance(pandas.DataFrame(self.trace.states().to_dicts()), pandas.DataFrame)
+
+    def test_polars(self):
+        polars = need(self, "polars")
+        frame = self.trace.gpu_op.to_polars()
+        self.assertEqual(frame.height, 100)
+        self.assertEqual(frame["duration"].sum(), 400 * NS)
+        joined = frame.join(self.trace.stream.to_polars(), left_on="stream", right_on="id", suffix="_of")
+        self.assertEqual(joined["number"].to_list(), frame["stream_number"].to_list())
+        self.assertEqual(polars.DataFrame(self.trace.state)["state"].null_count(), 0)
+
+    def test_duckdb(self):
+        duckdb, _ = need(self, "duckdb", "pyarrow")
+        kernels = self.trace.gpu_op.to_arrow()
+        found = duckdb.sql("SELECT name, sum(duration), count(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall()
+        self.assertEqual(found, [(f"kernel_{i}", 20 * 4 * NS, 20) for i in range(5)])
+
+    def test_missing_packages_are_named(self):
+        hidden = {name: sys.modules.get(name) for name in ("pandas", "pyarrow", "polars")}
+        sys.modules.update(dict.fromkeys(hidden))
+        try:
+            for name in "arrow", "pandas", "polars":
+                with self.assertRaisesRegex(ImportError, "pip install 'tracesmith"):
+                    getattr(self.trace.gpu_op, f"to_{name}")()
+        finally:
+            for name, module in hidden.items():
+                if module is None:
+                    del sys.modules[name]
+                else:
+                    sys.modules[name] = module
+
+
+if __name__ == "__main__":
+    unittest.main()
