@@ -171,13 +171,25 @@ struct job {
 	PyObject_HEAD struct trace_handle *handle;
 };
 
+/* Without the GIL, another thread may close the trace while its handle is taken. */
+#ifdef Py_GIL_DISABLED
+#define BEGIN_OBJECT(object) Py_BEGIN_CRITICAL_SECTION(object)
+#define END_OBJECT() Py_END_CRITICAL_SECTION()
+#else
+#define BEGIN_OBJECT(object) {
+#define END_OBJECT() }
+#endif
+
 struct trace_handle *trace_handle_of(PyObject *self)
 {
-	struct trace_handle *handle = ((struct job *)self)->handle;
+	struct trace_handle *handle;
 
+	BEGIN_OBJECT(self)
+	handle = ((struct job *)self)->handle;
 	if (handle)
 		trace_handle_hold(handle);
-	else
+	END_OBJECT()
+	if (!handle)
 		PyErr_SetString(PyExc_ValueError, "the trace is closed");
 	return handle;
 }
@@ -195,10 +207,13 @@ static void job_dealloc(PyObject *self)
 /* Streams that are not released keep the files open. */
 static PyObject *job_close(PyObject *self, PyObject *arguments)
 {
-	struct trace_handle *handle = ((struct job *)self)->handle;
+	struct trace_handle *handle;
 
 	(void)arguments;
+	BEGIN_OBJECT(self)
+	handle = ((struct job *)self)->handle;
 	((struct job *)self)->handle = NULL;
+	END_OBJECT()
 	Py_BEGIN_ALLOW_THREADS trace_handle_drop(handle);
 	Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }

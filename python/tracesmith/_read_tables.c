@@ -216,7 +216,7 @@ struct rows {
 	/* Texts of dictionaries, by column: a dictionary only grows. */
 	PyObject ***texts;
 	int64_t *text_count;
-	int is_busy; /* a thread reads the next batch */
+	_Atomic int is_busy; /* one thread at a time */
 };
 
 static void rows_dealloc(PyObject *self)
@@ -334,11 +334,6 @@ static int next_batch(struct rows *rows)
 {
 	int result;
 
-	if (rows->is_busy) {
-		PyErr_SetString(PyExc_ValueError, "another thread is reading these rows");
-		return -1;
-	}
-	rows->is_busy = 1;
 	if (rows->batch.release)
 		rows->batch.release(&rows->batch);
 	rows->row = 0;
@@ -356,10 +351,8 @@ static int next_batch(struct rows *rows)
 	return result ? -1 : 0;
 }
 
-static PyObject *rows_next(PyObject *self)
+static PyObject *next_row(struct rows *rows)
 {
-	struct rows *rows = (struct rows *)self;
-
 	while (!rows->batch.release || rows->row >= rows->batch.length) {
 		if (PyErr_CheckSignals() || next_batch(rows))
 			return NULL;
@@ -367,6 +360,20 @@ static PyObject *rows_next(PyObject *self)
 			return NULL;
 	}
 	return row_object(rows);
+}
+
+static PyObject *rows_next(PyObject *self)
+{
+	struct rows *rows = (struct rows *)self;
+	PyObject *row;
+
+	if (atomic_exchange(&rows->is_busy, 1)) {
+		PyErr_SetString(PyExc_ValueError, "another thread is reading these rows");
+		return NULL;
+	}
+	row = next_row(rows);
+	atomic_store(&rows->is_busy, 0);
+	return row;
 }
 
 static PyObject *rows_iter(PyObject *self)

@@ -15,8 +15,8 @@
 
 struct writer {
 	PyObject_HEAD struct ts_writer *writer;
-	PyObject *dumps; /* json.dumps, in the shortest form */
-	int is_busy;     /* one thread at a time */
+	PyObject *dumps;     /* json.dumps, in the shortest form */
+	_Atomic int is_busy; /* one thread at a time, and no call inside another */
 };
 
 static PyObject *fail(struct ts_writer *writer)
@@ -28,18 +28,25 @@ static PyObject *fail(struct ts_writer *writer)
 	return raise_error(&err);
 }
 
-/* NULL with an exception: closed, or used by another thread. */
-static struct ts_writer *writer_of(PyObject *self)
+typedef PyObject *method(PyObject *self, struct ts_writer *writer, PyObject *parameters);
+
+/* Runs a method, unless the writer is closed or in use: converting values may run any Python code.
+ */
+static PyObject *run_alone(PyObject *self, PyObject *parameters, method *run)
 {
 	struct writer *writer = (struct writer *)self;
+	PyObject *answer = NULL;
 
-	if (!writer->writer)
-		PyErr_SetString(PyExc_ValueError, "the writer is closed");
-	else if (writer->is_busy)
-		PyErr_SetString(PyExc_ValueError, "another thread uses the writer");
+	if (atomic_exchange(&writer->is_busy, 1)) {
+		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
+		return NULL;
+	}
+	if (writer->writer)
+		answer = run(self, writer->writer, parameters);
 	else
-		return writer->writer;
-	return NULL;
+		PyErr_SetString(PyExc_ValueError, "the writer is closed");
+	atomic_store(&writer->is_busy, 0);
+	return answer;
 }
 
 /* ---- values ---- */
@@ -307,16 +314,15 @@ static const struct ts_table_info *writable_table(const char *name)
 }
 
 /* add(table, {column: value}) -> id, or None */
-static PyObject *writer_add(PyObject *self, PyObject *parameters)
+static PyObject *add_row(PyObject *self, struct ts_writer *writer, PyObject *parameters)
 {
-	struct ts_writer *writer = writer_of(self);
 	const struct ts_table_info *table;
 	int64_t row[TS_MAX_COLUMNS];
 	struct arguments *arguments;
 	PyObject *values, *answer = NULL;
 	const char *name;
 
-	if (!writer || !PyArg_ParseTuple(parameters, "sO", &name, &values))
+	if (!PyArg_ParseTuple(parameters, "sO", &name, &values))
 		return NULL;
 	if (!PyDict_Check(values)) {
 		PyErr_SetString(PyExc_TypeError, "a row is a dict");
@@ -333,63 +339,83 @@ static PyObject *writer_add(PyObject *self, PyObject *parameters)
 	return answer;
 }
 
-static PyObject *writer_string(PyObject *self, PyObject *parameters)
+static PyObject *writer_add(PyObject *self, PyObject *parameters)
 {
-	struct ts_writer *writer = writer_of(self);
+	return run_alone(self, parameters, add_row);
+}
+
+static PyObject *add_string(PyObject *self, struct ts_writer *writer, PyObject *parameters)
+{
 	PyObject *text;
 	int64_t id;
 
-	if (!writer || !PyArg_ParseTuple(parameters, "U", &text))
+	(void)self;
+	if (!PyArg_ParseTuple(parameters, "U", &text))
 		return NULL;
 	id = intern(writer, text);
 	return id ? PyLong_FromLongLong(id) : NULL;
 }
 
-static PyObject *writer_blob(PyObject *self, PyObject *parameters)
+static PyObject *writer_string(PyObject *self, PyObject *parameters)
 {
-	struct ts_writer *writer = writer_of(self);
+	return run_alone(self, parameters, add_string);
+}
+
+static PyObject *add_blob(PyObject *self, struct ts_writer *writer, PyObject *parameters)
+{
 	Py_ssize_t length;
 	PyObject *bytes;
 	char *data;
 	uint32_t id;
 
-	if (!writer || !PyArg_ParseTuple(parameters, "S", &bytes) ||
+	(void)self;
+	if (!PyArg_ParseTuple(parameters, "S", &bytes) ||
 	    PyBytes_AsStringAndSize(bytes, &data, &length))
 		return NULL;
 	id = ts_writer_blob(writer, data, (size_t)length);
 	return id ? PyLong_FromUnsignedLong(id) : fail(writer);
 }
 
+static PyObject *writer_blob(PyObject *self, PyObject *parameters)
+{
+	return run_alone(self, parameters, add_blob);
+}
+
 /* ---- the file ---- */
 
-typedef int finish(struct ts_writer *writer, struct ts_error *err);
-
-static PyObject *run_long(PyObject *self, finish *function)
+static PyObject *run_long(struct ts_writer *writer,
+			  int (*run)(struct ts_writer *writer, struct ts_error *err))
 {
-	struct ts_writer *writer = writer_of(self);
 	struct ts_error err;
 	int result;
 
-	if (!writer)
-		return NULL;
-	((struct writer *)self)->is_busy = 1;
-	Py_BEGIN_ALLOW_THREADS result = function(writer, &err);
-	Py_END_ALLOW_THREADS((struct writer *)self)->is_busy = 0;
-	if (result)
-		return raise_error(&err);
+	Py_BEGIN_ALLOW_THREADS result = run(writer, &err);
+	Py_END_ALLOW_THREADS if (result) return raise_error(&err);
 	Py_RETURN_NONE;
+}
+
+static PyObject *save(PyObject *self, struct ts_writer *writer, PyObject *parameters)
+{
+	(void)self;
+	(void)parameters;
+	return run_long(writer, ts_writer_save);
 }
 
 static PyObject *writer_save(PyObject *self, PyObject *parameters)
 {
+	return run_alone(self, parameters, save);
+}
+
+static PyObject *finish(PyObject *self, struct ts_writer *writer, PyObject *parameters)
+{
+	(void)self;
 	(void)parameters;
-	return run_long(self, ts_writer_save);
+	return run_long(writer, ts_writer_finish);
 }
 
 static PyObject *writer_finish(PyObject *self, PyObject *parameters)
 {
-	(void)parameters;
-	return run_long(self, ts_writer_finish);
+	return run_alone(self, parameters, finish);
 }
 
 static PyObject *writer_close(PyObject *self, PyObject *parameters)
@@ -397,12 +423,13 @@ static PyObject *writer_close(PyObject *self, PyObject *parameters)
 	struct writer *writer = (struct writer *)self;
 
 	(void)parameters;
-	if (writer->is_busy) {
-		PyErr_SetString(PyExc_ValueError, "another thread uses the writer");
+	if (atomic_exchange(&writer->is_busy, 1)) {
+		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
 		return NULL;
 	}
 	ts_writer_close(writer->writer);
 	writer->writer = NULL;
+	atomic_store(&writer->is_busy, 0);
 	Py_RETURN_NONE;
 }
 

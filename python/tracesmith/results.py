@@ -57,7 +57,7 @@ class ResultTable(Sequence[Any]):
     def __init__(self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]]):
         self.name = name
         self.columns = [Column(_key(key, kind), title, kind) for key, title, kind in columns]
-        self._row = collections.namedtuple(  # type: ignore[misc]
+        self._row: Any = collections.namedtuple(  # type: ignore[misc]
             "Row", [column.key for column in self.columns], rename=True
         )
         self._rows = rows

@@ -150,7 +150,7 @@ class Table:
         return any(True for _ in self._trace._job.rows(self.name, **{**self._request, "columns": [], "limit": 1}))
 
     def __iter__(self) -> Iterator[Any]:
-        row = collections.namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
+        row: Any = collections.namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
         return map(row._make, self._trace._job.rows(self.name, **self._request))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -316,7 +316,7 @@ class Trace:
             whole, _, fraction = number.partition(".")
             factor = _UNITS[unit]
             ns = int(whole or "0") * factor
-            part = round(int(fraction or "0") * factor / 10 ** len(fraction))
+            part = int(int(fraction or "0") * factor / 10 ** len(fraction) + 0.5)
             ns += -part if number.startswith("-") else part
         except (KeyError, ValueError):
             raise InvalidError(f"{time!r} is no time: write 1.5ms, 10us, or ns as an int") from None
