@@ -30,16 +30,22 @@
 /* From this attempt on, a gap is taken for what a target says. */
 #define PATIENT_ATTEMPTS 4
 
-/* What is known of a process. */
+/* What there is of a process. */
+enum found {
+	FOUND_AREAS,     /* no more than its live areas */
+	FOUND_RECORDING, /* a trace with a journal */
+	FOUND_TRACE,     /* one that its recorder has finished, or is about to */
+};
+
 struct finding {
 	pid_t pid;
 	int directory_fd; /* of its areas */
 	struct ts_area_info *areas;
 	size_t area_count, area_capacity;
+	bool failed; /* no memory */
+	enum found found;
 	pid_t recorder;       /* the live process that records it; 0: none */
-	struct ts_text trace; /* that this recorder, or one that was killed, writes; may be empty */
-	bool has_journal;     /* and it is not complete */
-	bool failed;          /* no memory */
+	struct ts_text trace; /* empty: not known. Kept from attempt to attempt */
 };
 
 static void forget_areas(struct finding *finding)
@@ -127,89 +133,143 @@ static bool is_same(const char *path, const struct stat *status)
 	       named.st_ino == status->st_ino;
 }
 
-/* The trace whose journal a process has open under this descriptor. */
-static bool take_descriptor(struct finding *finding, pid_t recorder, const char *number)
+/* The path of what a process has open under this descriptor, as we name it, less the ending. */
+static bool read_descriptor(pid_t process, const char *number, const char *ending,
+			    struct ts_text *ret_path)
 {
 	TS_SCOPED(ts_text) link = { 0 };
-	TS_SCOPED(ts_text) path = { 0 };
-	struct ts_block_open open;
-	char target[4096];
 	struct stat status;
+	char target[4096];
 	ssize_t length;
 
-	ts_text_printf(&link, "/proc/%d/fd/%s", (int)recorder, number);
+	ts_text_printf(&link, "/proc/%d/fd/%s", (int)process, number);
 	length = readlink(ts_text_cstr(&link), target, sizeof(target) - 1);
-	if (length <= 0 || target[0] != '/')
-		return false;
-	ts_text_append(&path, target, (size_t)length);
-	if (!cut_ending(&path, ".journal") || stat(ts_text_cstr(&link), &status) ||
+	if (length <= 0 || target[0] != '/' || stat(ts_text_cstr(&link), &status) ||
 	    !S_ISREG(status.st_mode))
 		return false;
 	target[length] = '\0';
+	ts_text_clear(ret_path);
+	ts_text_append_str(ret_path, target);
 	if (!is_same(target, &status)) {
-		ts_text_clear(&link);
-		ts_text_printf(&link, "/proc/%d/root%s", (int)recorder, target);
-		if (!is_same(ts_text_cstr(&link), &status) || !cut_ending(&link, ".journal"))
+		ts_text_clear(ret_path);
+		ts_text_printf(ret_path, "/proc/%d/root%s", (int)process, target);
+		if (ts_text_status(ret_path) || !is_same(ts_text_cstr(ret_path), &status))
 			return false;
-		ts_text_clear(&path);
-		ts_text_append(&path, link.data, link.length);
 	}
-	if (!ts_journal_origin(ts_text_cstr(&path), &open))
-		return false;
-	ts_text_clear(&finding->trace);
-	ts_text_append(&finding->trace, path.data, path.length);
-	return true;
+	return cut_ending(ret_path, ending);
 }
 
-/* TS_ENOTFOUND: it has no journal; another code: nobody may look. */
-static int find_trace_of(struct finding *finding, pid_t recorder, struct ts_error *err)
+/* A file that the recorder has open; its path less the ending. TS_EIO: nobody may look. */
+static int find_descriptor(const struct finding *finding, pid_t recorder, const char *ending,
+			   struct ts_text *ret_path, struct ts_error *err)
 {
 	struct dirent *entry;
+	bool is_found = false;
 	char folder[64];
 	DIR *descriptors;
 
 	snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)recorder);
 	descriptors = opendir(folder);
 	if (!descriptors)
-		return ts_error_set(
-			err, TS_EIO,
-			"process %d is recorded by process %d of another user: only that user or "
-			"root can find out where to (open the trace itself)",
-			(int)finding->pid, (int)recorder);
-	finding->has_journal = false;
-	while (!finding->has_journal && (entry = readdir(descriptors)))
-		finding->has_journal = isdigit((unsigned char)entry->d_name[0]) &&
-				       take_descriptor(finding, recorder, entry->d_name);
+		return ts_error_set(err, TS_EIO,
+				    "process %d is recorded by process %d of another user: only "
+				    "that user or root can see where to (open that trace instead)",
+				    (int)finding->pid, (int)recorder);
+	while (!is_found && (entry = readdir(descriptors)))
+		is_found = isdigit((unsigned char)entry->d_name[0]) &&
+			   read_descriptor(recorder, entry->d_name, ending, ret_path);
 	closedir(descriptors);
-	return finding->has_journal
-		       ? TS_OK
-		       : ts_error_set(err, TS_ENOTFOUND,
-				      "process %d, the recorder of process %d, has no journal",
-				      (int)recorder, (int)finding->pid);
+	return is_found ? TS_OK
+			: ts_error_set(err, TS_ENOTFOUND,
+				       "process %d, the recorder of process %d, writes no trace",
+				       (int)recorder, (int)finding->pid);
 }
 
-/* True if the recording that the area belongs to was cut off: its recorder was killed. */
-static bool is_cut_off(struct finding *finding, const struct ts_live_control *control)
+/*
+ * A trace that it writes without a journal: that is deleted at the end, and what then follows may
+ * take seconds. Others may have the trace open to read it.
+ */
+static int find_late_trace(const struct finding *finding, pid_t recorder, struct ts_text *ret_path,
+			   struct ts_error *err)
+{
+	struct ts_trace_writer writer = { .writing = TS_TRACE_AT_REST };
+	int rc = find_descriptor(finding, recorder, ".sbt", ret_path, err);
+
+	if (rc)
+		return rc;
+	ts_text_append_str(ret_path, ".sbt");
+	ts_trace_look(ts_text_cstr(ret_path), &writer);
+	return writer.writing == TS_TRACE_GROWING
+		       ? TS_OK
+		       : ts_error_set(err, TS_ENOTFOUND, "process %d writes no trace",
+				      (int)recorder);
+}
+
+/* TS_ENOTFOUND: the process writes no trace, as far as can be seen. */
+static int find_trace_of(struct finding *finding, pid_t recorder, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) path = { 0 };
+	enum found found = FOUND_RECORDING;
+	struct ts_block_open open;
+	int rc = find_descriptor(finding, recorder, ".journal", &path, err);
+
+	if (rc == TS_ENOTFOUND || (!rc && !ts_journal_origin(ts_text_cstr(&path), &open))) {
+		found = FOUND_TRACE;
+		rc = find_late_trace(finding, recorder, &path, err);
+	}
+	if (rc)
+		return rc;
+	finding->found = found;
+	finding->recorder = recorder;
+	ts_text_clear(&finding->trace);
+	ts_text_append(&finding->trace, path.data, path.length);
+	return ts_text_status(&finding->trace) ? ts_error_set(err, TS_ENOMEM, "no memory") : TS_OK;
+}
+
+/* ---- the trace of a recorder that was killed ---- */
+
+/* The trace that the area's variable names; false: none. */
+static bool name_output(const struct ts_live_control *control, struct ts_text *ret_path)
+{
+	if (!control->output[0] || !control->session)
+		return false;
+	/* x.json is exported from x.json.sbt. */
+	ts_text_append_str(ret_path, control->output);
+	cut_ending(ret_path, ".sbt");
+	ts_text_append_str(ret_path, ".sbt");
+	return !ts_text_status(ret_path);
+}
+
+/* TS_EBUSY: somebody writes it who has not attached to the area yet. */
+static int find_left_trace(struct finding *finding, const struct ts_live_control *control,
+			   struct ts_error *err)
 {
 	TS_SCOPED(ts_text) path = { 0 };
 	struct ts_trace_writer writer;
 	struct ts_block_open open;
 
-	if (!control->output[0] || !control->session)
-		return false;
-	/* x.json is exported from x.json.sbt. */
-	ts_text_append_str(&path, control->output);
-	cut_ending(&path, ".sbt");
-	ts_text_append_str(&path, ".sbt");
-	if (ts_text_status(&path))
-		return false;
-	ts_trace_look(ts_text_cstr(&path), &writer);
-	if (writer.writing != TS_TRACE_CUT_OFF || !ts_journal_origin(ts_text_cstr(&path), &open) ||
+	if (!name_output(control, &path) || !ts_journal_origin(ts_text_cstr(&path), &open) ||
 	    open.session != control->session)
-		return false;
-	ts_text_clear(&finding->trace);
-	ts_text_append(&finding->trace, path.data, path.length);
-	return true;
+		return TS_OK;
+	ts_trace_look(ts_text_cstr(&path), &writer);
+	if (writer.writing == TS_TRACE_GROWING)
+		return ts_error_set(err, TS_EBUSY, "trace '%s': its recorder is just starting",
+				    ts_text_cstr(&path));
+	if (writer.writing == TS_TRACE_CUT_OFF) {
+		finding->found = FOUND_RECORDING;
+		ts_text_clear(&finding->trace);
+		ts_text_append(&finding->trace, path.data, path.length);
+	}
+	return TS_OK;
+}
+
+/* What an earlier attempt saw being written. */
+static void look_again(struct finding *finding)
+{
+	struct ts_trace_writer writer;
+
+	ts_trace_look(ts_text_cstr(&finding->trace), &writer);
+	finding->found = writer.writing == TS_TRACE_CUT_OFF ? FOUND_RECORDING : FOUND_TRACE;
 }
 
 /* ---- what there is to open ---- */
@@ -244,75 +304,87 @@ static pid_t recorder_of(const struct finding *finding)
 	return recorder;
 }
 
-/* Finds recorder and trace. An earlier attempt may have found the trace. */
-static int find(struct finding *finding, struct ts_error *err)
+/* Without a recorder that the areas name. */
+static int find_unrecorded(struct finding *finding, bool is_patient, struct ts_error *err)
 {
+	/* It may be a recorder itself, which measures nothing or has not found its area yet. */
+	bool may_record =
+		!finding->area_count ||
+		(finding->areas[0].alive && finding->areas[0].control.role == TS_LIVE_RECORDER);
+	int rc;
+
+	if (may_record && !find_trace_of(finding, finding->pid, NULL))
+		return TS_OK;
+	for (size_t i = 0; i < finding->area_count && finding->found == FOUND_AREAS; i++) {
+		rc = find_left_trace(finding, &finding->areas[i].control, err);
+		if (rc && is_patient)
+			return rc;
+	}
+	if (finding->found == FOUND_AREAS && finding->trace.length)
+		look_again(finding);
+	return finding->area_count || finding->found != FOUND_AREAS
+		       ? TS_OK
+		       : explain_missing(finding->pid, err);
+}
+
+static int find(struct finding *finding, bool is_patient, struct ts_error *err)
+{
+	pid_t recorder;
 	int rc;
 
 	find_areas(finding);
 	if (finding->failed)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	finding->recorder = recorder_of(finding);
-	finding->has_journal = false;
-	if (finding->recorder)
-		return find_trace_of(finding, finding->recorder, err);
-	for (size_t i = 0; i < finding->area_count; i++) {
-		/* A recorder's own area, before it has found that itself. */
-		if (finding->areas[i].alive && finding->areas[i].control.role == TS_LIVE_RECORDER)
-			finding->recorder = finding->pid;
-		finding->has_journal |= !finding->recorder && !finding->has_journal &&
-					is_cut_off(finding, &finding->areas[i].control);
+	finding->found = FOUND_AREAS;
+	finding->recorder = 0;
+	recorder = recorder_of(finding);
+	if (!recorder)
+		return find_unrecorded(finding, is_patient, err);
+	rc = find_trace_of(finding, recorder, err);
+	/* It is between two files, or has just released the last one. */
+	if (rc == TS_ENOTFOUND && finding->trace.length && !is_patient) {
+		look_again(finding);
+		rc = TS_OK;
 	}
-	if (finding->recorder || !finding->area_count) {
-		/* It may be a recorder that measures nothing itself. */
-		rc = find_trace_of(finding, finding->pid, NULL);
-		if (!rc)
-			finding->recorder = finding->pid;
-		if (rc && !finding->area_count && !finding->trace.length)
-			return explain_missing(finding->pid, err);
-	}
-	return TS_OK;
+	return rc == TS_ENOTFOUND ? TS_EBUSY : rc;
 }
 
 static int open_found(struct ts_reader **ret_reader, struct finding *finding,
-		      const struct ts_open_options *options, bool accept_gaps, struct ts_error *err)
+		      const struct ts_open_options *options, bool is_patient, struct ts_error *err)
 {
 	struct ts_snapshot_source source = { .name = ts_text_cstr(&finding->trace),
 					     .areas = finding->areas,
 					     .area_count = finding->area_count,
 					     .directory_fd = finding->directory_fd,
 					     .recorder = finding->recorder,
-					     .accept_gaps = accept_gaps };
+					     .accept_gaps = !is_patient };
 	char name[64];
 
-	if (finding->has_journal)
+	if (finding->found == FOUND_RECORDING)
 		return ts_snapshot_recording(ret_reader, &source, err);
-	/* An earlier attempt saw it being written. */
-	if (finding->trace.length)
+	if (finding->found == FOUND_TRACE)
 		return ts_open(ret_reader, source.name, options, err);
 	snprintf(name, sizeof(name), "process %d", (int)finding->pid);
 	source.name = name;
 	return ts_snapshot_areas(ret_reader, &source, err);
 }
 
-static void warn_cut_off(const struct finding *finding, const struct ts_open_options *options)
+/* What a killed recorder has stored is in a trace that nobody can name. */
+static void warn_rest(const struct finding *finding, const struct ts_open_options *options)
 {
 	TS_SCOPED(ts_text) text = { 0 };
+	uint64_t recorder = 0;
 
-	if (finding->recorder || !options || !options->warning)
+	for (size_t i = 0; i < finding->area_count && !recorder; i++)
+		if (finding->areas[i].control.mode == TS_LIVE_STREAM)
+			recorder = finding->areas[i].control.recorder_pid;
+	if (finding->found != FOUND_AREAS || !recorder || !options || !options->warning)
 		return;
-	for (size_t i = 0; i < finding->area_count; i++)
-		if (finding->areas[i].control.mode == TS_LIVE_STREAM &&
-		    finding->areas[i].control.recorder_pid && !finding->has_journal &&
-		    !finding->trace.length) {
-			ts_text_printf(&text,
-				       "the recorder of process %d, process %" PRIu64
-				       ", was killed: what it has stored is in its trace, and the "
-				       "rest is shown",
-				       (int)finding->pid, finding->areas[i].control.recorder_pid);
-			options->warning(options->context, ts_text_cstr(&text));
-			return;
-		}
+	ts_text_printf(&text,
+		       "the recorder of process %d, process %" PRIu64
+		       ", was killed: this is what it had not stored; the rest is in its trace",
+		       (int)finding->pid, recorder);
+	options->warning(options->context, ts_text_cstr(&text));
 }
 
 int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_options *options,
@@ -327,18 +399,15 @@ int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_o
 		return ts_error_set(err, TS_EINVAL, "%d is not the id of a process", (int)pid);
 	for (int attempt = 0; attempt < ATTEMPTS && rc == TS_EBUSY; attempt++) {
 		const struct timespec pause = { .tv_nsec = attempt ? PAUSE_NS : 0 };
+		bool is_patient = attempt < PATIENT_ATTEMPTS;
 
 		nanosleep(&pause, NULL);
-		rc = find(&finding, err);
-		/* It has not created the journal yet, or just deleted it, or is at a rotation. */
-		if (rc == TS_ENOTFOUND && finding.recorder && attempt < ATTEMPTS - 1)
-			rc = TS_EBUSY;
-		else if (!rc || (rc == TS_ENOTFOUND && finding.recorder && finding.trace.length))
-			rc = open_found(ret_reader, &finding, options, attempt >= PATIENT_ATTEMPTS,
-					err);
+		rc = find(&finding, is_patient, err);
+		if (!rc)
+			rc = open_found(ret_reader, &finding, options, is_patient, err);
 	}
 	if (!rc)
-		warn_cut_off(&finding, options);
+		warn_rest(&finding, options);
 	else if (rc == TS_EBUSY)
 		ts_error_prefix(err,
 				"process %d: its files change too often to be read at one "
