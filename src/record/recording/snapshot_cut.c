@@ -344,16 +344,28 @@ static void walk_directory(void *context, uid_t user)
 	ts_areas_list(fd, 0, on_area, NULL, walk, NULL);
 }
 
+/* Those that the caller has found may be in the directory of a container. */
+static bool is_left(const struct ts_snapshot_cut *cut, const struct ts_area_info *info)
+{
+	const struct ts_area_positions *known =
+		ts_positions_find(&cut->positions, info->control.area_id);
+
+	return !(known && known->ended) && !ts_snapshot_cut_has(cut, info->control.area_id);
+}
+
 static int read_areas(struct ts_snapshot_cut *cut, const struct ts_snapshot_source *source,
 		      struct ts_error *err)
 {
 	struct walk walk = { .cut = cut, .source = source, .err = err };
 
 	ts_live_directory_users(walk_directory, &walk);
-	/* They may be in the directory of a container. */
-	for (size_t i = 0; i < source->area_count && !walk.rc; i++)
-		if (!ts_snapshot_cut_has(cut, source->areas[i].control.area_id))
+	for (size_t i = 0; i < source->area_count && !walk.rc; i++) {
+		if (is_left(cut, &source->areas[i]))
 			walk.rc = read_area(cut, source->directory_fd, &source->areas[i], err);
+		/* Removed: the journal has all of it. */
+		if (walk.rc == TS_ENOTFOUND)
+			walk.rc = TS_OK;
+	}
 	return walk.rc;
 }
 
@@ -470,7 +482,10 @@ int ts_snapshot_cut_areas(struct ts_snapshot_cut *cut, const struct ts_snapshot_
 		ts_recording_describe(&cut->open, first->session, first->redact);
 	for (size_t i = 0; i < source->area_count && !rc; i++)
 		rc = read_area(cut, source->directory_fd, &source->areas[i], err);
-	return rc;
+	/* Somebody has recorded it to the end. */
+	return rc == TS_ENOTFOUND
+		       ? ts_error_set(err, TS_EBUSY, "%s: its live area was removed", source->name)
+		       : rc;
 }
 
 void ts_snapshot_cut_release(struct ts_snapshot_cut *cut)
