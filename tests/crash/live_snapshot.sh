@@ -7,8 +7,8 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 
-times=12
-is_sanitized && times=6
+times=10
+is_sanitized && times=4
 [ -z "${TS_LONG:-}" ] || times=100
 scan=$TS_BUILD/tests/targets/live_scan
 mixed=7
@@ -66,7 +66,7 @@ END
 }
 
 # ---- the recorder makes a checkpoint every few milliseconds ----
-"$TRACESMITH" record -q -o t.sbt --autosave 10ms -- "$emitter" --oracle "$oracle" --mode mixed --threads 3 --rate 20000 --seconds 600 >log 2>&1 &
+"$TRACESMITH" record -q -o t.sbt --autosave 10ms -- "$emitter" --oracle "$oracle" --mode mixed --threads 3 --rate 8000 --seconds 600 >log 2>&1 &
 recorder=$!
 await_begin
 pid=$(oracle_pid)
@@ -88,7 +88,7 @@ check "read while it was recorded" t.sbt
 
 # ---- it rotates ----
 fresh
-"$TRACESMITH" record -q -o t.sbt --rotate 40ms -- "$emitter" --oracle "$oracle" --mode mixed --threads 2 --rate 20000 --seconds 600 >log 2>&1 &
+"$TRACESMITH" record -q -o t.sbt --rotate 40ms -- "$emitter" --oracle "$oracle" --mode mixed --threads 2 --rate 8000 --seconds 600 >log 2>&1 &
 recorder=$!
 await_begin
 pid=$(oracle_pid)
