@@ -27,9 +27,9 @@
  *
  * Rules: start() is called once a process, from the thread that loads the agent or emits first,
  * again in a forked child that emits, and again after stop() when the program starts another
- * recording itself (ts_start()); it returns 0, or non-zero to stay out, which the trace then says. In
- * the target a backend never prints, aborts or blocks. The tool may load the library without calling
- * start(), so constructors must have no effect there.
+ * recording itself (ts_start()); it returns 0, or non-zero to stay out, which the trace then says.
+ * In the target a backend never prints, aborts or blocks. The tool may load the library without
+ * calling start(), so constructors must have no effect there.
  */
 #ifndef TRACESMITH_BACKEND_H
 #define TRACESMITH_BACKEND_H

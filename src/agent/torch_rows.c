@@ -47,7 +47,7 @@ static uint32_t bucket_of(const char *path)
 
 static struct module *find(struct module *module, const struct module *until, const char *path)
 {
-	for (; module != until; module = module->next)
+	for (; module && module != until; module = module->next)
 		if (!strcmp(module->path, path))
 			return module;
 	return NULL;

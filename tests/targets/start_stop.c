@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 
 	program = argv[0];
 	if (!strcmp(what, "cycles") && argc == 4) {
-		cycles(folder, atoi(argv[3]));
+		cycles(folder, (int)strtol(argv[3], NULL, 10));
 	} else if (!strcmp(what, "flight") || !strcmp(what, "fresh")) {
 		start_at(folder, NULL, 0);
 		mark("kept", 5000);

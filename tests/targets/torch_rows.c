@@ -114,14 +114,14 @@ static void *run_modules(void *queue_of)
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS_MOST];
-	int count = argc > 2 ? atoi(argv[1]) : 0;
+	int count = argc > 2 ? (int)strtol(argv[1], NULL, 10) : 0;
 	const char *mode = argc > 3 ? argv[3] : "";
 
 	if (count < 1 || count > THREADS_MOST) {
 		fprintf(stderr, "usage: torch_rows THREADS ROWS [late|wait]\n");
 		return 2;
 	}
-	rows = atoll(argv[2]);
+	rows = strtoll(argv[2], NULL, 10);
 	is_late = !strcmp(mode, "late");
 	for (int i = 0; i < count; i++) {
 		pthread_mutex_init(&queues[i].lock, NULL);

@@ -276,7 +276,7 @@ struct decode_ring {
 	bool is_known;                /* position and counts are those of a block */
 	bool damaged;
 	bool has_losses;
-	bool is_channel; /* it holds a command stream */
+	bool is_channel;            /* it holds a command stream */
 	struct decode_torch *torch; /* rows that are held back; NULL: none so far */
 	struct decode_lost lost[LOSS_COUNT];
 };
