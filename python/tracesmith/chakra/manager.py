@@ -205,7 +205,9 @@ class ChakraTraceManager:
                 raise
             if isinstance(error, ImportError):
                 self._enabled = False
-                self._say(f"windows are off: {error}")
+                self._say(
+                    f"windows are off: {error}; install it, or set TRACESMITH_CHAKRA_MODE=tracesmith"
+                )
             else:
                 self._say(f"no window: {_text(error)}")
             return False
