@@ -206,7 +206,7 @@ class ChakraTraceManager:
             if isinstance(error, ImportError):
                 self._enabled = False
                 self._say(
-                    f"windows are off: {error}; install it, or set TRACESMITH_CHAKRA_MODE=tracesmith"
+                    f"windows are off: {error} (TRACESMITH_CHAKRA_MODE=tracesmith does without)"
                 )
             else:
                 self._say(f"no window: {_text(error)}")
