@@ -16,7 +16,7 @@ python=${TRACESMITH_VLLM_PYTHON:-python3}
 # The plug-in is found by metadata, as if the package was installed.
 mkdir -p meta/tracesmith-0.dist-info model
 printf 'Metadata-Version: 2.1\nName: tracesmith\nVersion: 0\n' >meta/tracesmith-0.dist-info/METADATA
-printf '[vllm.general_plugins]\ntracesmith = tracesmith.chakra.vllm:register\n' >meta/tracesmith-0.dist-info/entry_points.txt
+cp "$TS_SOURCE/python/entry_points.txt" meta/tracesmith-0.dist-info
 cat >model/config.json <<'JSON'
 {
   "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float32",
