@@ -72,6 +72,8 @@ int agent_output_path(const char *path, char *ret_path, size_t bytes)
 	char absolute[1024], why_not[TS_PATH_WHY_BYTES];
 	uint32_t base;
 
+	if (strlen(path) >= sizeof(absolute))
+		return ENAMETOOLONG;
 	if (!agent_prepare_output(path, absolute, sizeof(absolute), &base, why_not))
 		return EINVAL;
 	if (base >= bytes)

@@ -15,7 +15,7 @@ if grep -q '^TRACESMITH_SANITIZE:[^=]*=.' "$TS_BUILD/CMakeCache.txt"; then
 	echo "skip: a library with sanitizers has other symbols"
 	exit 77
 fi
-if ! grep -q '^CMAKE_C_COMPILER:[^=]*=.*\(gcc\|/cc\)$' "$TS_BUILD/CMakeCache.txt"; then
+if ! grep -q '^CMAKE_C_COMPILER:[^=]*=\(.*/\)\?\(gcc\|cc\)$' "$TS_BUILD/CMakeCache.txt"; then
 	echo "skip: the baseline is that of gcc; other compilers describe types differently"
 	exit 77
 fi
