@@ -47,7 +47,7 @@ static int read_options(const struct ts_start_options *options, struct agent_set
 	output[0] = 0;
 	settings->wanted = settings->enabled = true;
 	if (options && HAS(options, flags))
-		settings->redact = (options->flags & TS_START_REDACT) != 0;
+		settings->redact |= (options->flags & TS_START_REDACT) != 0;
 	if (options && HAS(options, budget) && options->budget)
 		settings->budget = options->budget;
 	if (options && HAS(options, backends) && options->backends)

@@ -478,8 +478,10 @@ int ts_snapshot_cut_areas(struct ts_snapshot_cut *cut, const struct ts_snapshot_
 	const struct ts_live_control *first = &source->areas[0].control;
 	int rc = begin(cut, source, err);
 
-	if (!rc)
+	if (!rc) {
 		ts_recording_describe(&cut->open, first->session, first->redact);
+		cut->open.rank = first->rank;
+	}
 	for (size_t i = 0; i < source->area_count && !rc; i++)
 		rc = read_area(cut, source->directory_fd, &source->areas[i], err);
 	/* Somebody has recorded it to the end. */
