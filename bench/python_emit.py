@@ -101,7 +101,7 @@ class Ours:
         for call in calls:
             add(f"{call.__name__}, off", fastest(call))
         add("traced function, off", fastest(call_traced) - fastest(call_plain))
-        if _emit.start(None):
+        if _emit.start(None)[0]:
             sys.exit("cannot start flight mode: is this process recorded already?")
         for call in calls:
             add(f"{call.__name__}, on", fastest(call))

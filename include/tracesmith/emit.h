@@ -152,11 +152,13 @@ TS_EMIT_API int ts_flush(void);
 
 struct ts_start_options {
 	size_t size;          /* of this struct, as the caller was compiled */
-	const char *output;   /* the file to write, with %p as the pid; NULL: flight mode */
+	const char *output;   /* the file to write, with %r, %h, %p, %q{}; NULL: flight mode */
 	uint64_t budget;      /* bytes of shared memory; 0: the default */
 	uint32_t flags;       /* TS_START_* */
 	uint32_t reserved;    /* 0 */
 	const char *backends; /* names to start, separated by commas; NULL: none */
+	char *ret_why;        /* gets the reason of -EINVAL as text, or ""; may be NULL */
+	size_t why_bytes;
 };
 
 /*
@@ -165,9 +167,9 @@ struct ts_start_options {
  * and the children that it forks from now on. Without, the newest events stay in shared memory, at
  * least 10,000 a thread, for `record -p`, `view -p` or `recover`; an ts_start() with an output then
  * begins its file with them. May be called again after ts_stop(). 0, or a negative errno:
- * -EBUSY: the process is being recorded already; -ENOENT: the tool `tracesmith` was not found;
- * -ETXTBSY: another recording writes that file; -EPERM: a setuid program; others: no shared memory.
- * Not from signal handlers.
+ * -EBUSY: the process is being recorded already; -EINVAL: the output cannot be used as a name;
+ * -ENOENT: the tool `tracesmith` was not found; -ETXTBSY: another recording writes that file;
+ * -EPERM: a setuid program; others: no shared memory. Not from signal handlers.
  */
 TS_EMIT_API int ts_start(const struct ts_start_options *options);
 
@@ -179,6 +181,9 @@ TS_EMIT_API int ts_start(const struct ts_start_options *options);
  * `recover` gets the events; -ETIMEDOUT: it is still writing. Not from signal handlers.
  */
 TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
+
+/* The file that ts_start() has named, absolute, with its patterns filled in. 0, -ESRCH, -ENOSPC. */
+TS_EMIT_API int ts_start_output(char *ret_path, size_t bytes);
 
 /*
  * The value of TRACESMITH_AGENT with which programs that are executed from now on, and use the

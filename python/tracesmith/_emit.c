@@ -263,12 +263,15 @@ static PyObject *is_enabled(PyObject *module, PyObject *unused)
 
 static PyObject *flush(PyObject *module, PyObject *unused)
 {
+	PyThreadState *thread;
 	int rc;
 
 	(void)module;
 	(void)unused;
-	Py_BEGIN_ALLOW_THREADS rc = ts_flush();
-	Py_END_ALLOW_THREADS return PyBool_FromLong(rc == 0);
+	thread = PyEval_SaveThread();
+	rc = ts_flush();
+	PyEval_RestoreThread(thread);
+	return PyBool_FromLong(rc == 0);
 }
 
 static PyObject *thread_name(PyObject *module, PyObject *name)
@@ -295,27 +298,51 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *keywords)
 				 (char *)"backends", NULL };
 	struct ts_start_options options = { .size = sizeof(options) };
 	unsigned long long budget = 0;
+	char why[320] = "";
+	PyObject *output = Py_None, *path = NULL;
+	PyThreadState *thread;
 	int redact = 0, rc;
 
 	(void)module;
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zpKz:start", names, &options.output,
-					 &redact, &budget, &options.backends))
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OpKz:start", names, &output, &redact,
+					 &budget, &options.backends) ||
+	    (output != Py_None && !PyUnicode_FSConverter(output, &path)))
 		return NULL;
+	options.output = path ? PyBytes_AsString(path) : NULL;
 	options.budget = budget;
 	options.flags = redact ? TS_START_REDACT : 0;
-	Py_BEGIN_ALLOW_THREADS rc = ts_start(&options);
-	Py_END_ALLOW_THREADS return PyLong_FromLong(-rc);
+	options.ret_why = why;
+	options.why_bytes = sizeof(why);
+	thread = PyEval_SaveThread();
+	rc = ts_start(&options);
+	PyEval_RestoreThread(thread);
+	Py_XDECREF(path);
+	return Py_BuildValue("iN", -rc, PyUnicode_DecodeFSDefault(why));
 }
 
 static PyObject *stop(PyObject *module, PyObject *unused)
 {
+	PyThreadState *thread;
 	char notice[256];
 	int rc;
 
 	(void)module;
 	(void)unused;
-	Py_BEGIN_ALLOW_THREADS rc = ts_stop(notice, sizeof(notice));
-	Py_END_ALLOW_THREADS return Py_BuildValue("is", -rc, notice);
+	thread = PyEval_SaveThread();
+	rc = ts_stop(notice, sizeof(notice));
+	PyEval_RestoreThread(thread);
+	return Py_BuildValue("iN", -rc, PyUnicode_DecodeFSDefault(notice));
+}
+
+static PyObject *output(PyObject *module, PyObject *unused)
+{
+	char path[4096];
+
+	(void)module;
+	(void)unused;
+	if (ts_start_output(path, sizeof(path)))
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeFSDefault(path);
 }
 
 static PyObject *environment(PyObject *module, PyObject *unused)
@@ -353,9 +380,11 @@ static PyMethodDef methods[] = {
 	  "thread_name(name, /)\n--\n\nNames the calling thread in traces." },
 	{ "start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
 	  "start(output=None, redact=False, budget=0, backends=None)\n--\n\n"
-	  "Starts recording, or without an output flight mode. Returns 0, or an errno." },
+	  "Starts recording, or without an output flight mode. Returns 0 or an errno, and why." },
 	{ "stop", stop, METH_NOARGS,
 	  "stop()\n--\n\nStops it. Returns 0 or an errno, and a notice of the recorder." },
+	{ "output", output, METH_NOARGS,
+	  "output()\n--\n\nThe path that start() has named, with its patterns filled in, or None." },
 	{ "environment", environment, METH_NOARGS,
 	  "environment()\n--\n\nTRACESMITH_AGENT for programs that belong to the recording, or None." },
 	{ NULL, NULL, 0, NULL },

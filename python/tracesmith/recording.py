@@ -101,6 +101,9 @@ def start(
 ) -> Recording:
     """Starts recording this process into a file; without a path, in flight mode.
 
+    The path may have the patterns of ``tracesmith record -o``: ``%r`` is the rank, ``%h`` the host,
+    ``%p`` the process id, ``%q{NAME}`` a variable of the environment.
+
     In flight mode the newest events stay in shared memory, where ``tracesmith record -p``, ``view
     -p`` and ``recover`` find them, also after a crash; a start with a path then begins its file
     with them (stop flight mode first to have it begin empty).
@@ -110,15 +113,13 @@ def start(
     record processes that are started from now on and use TraceSmith.
     """
     global _current
-    output = None if path is None else os.fspath(path)
-    if output is not None and not isinstance(output, str):
-        output = os.fsdecode(output)
+    output = None if path is None else os.fsdecode(path)
     with _lock:
         backends, how = _find_cuda() if cuda else (None, "no")
-        number = _emit.start(output, redact, budget, backends)
+        number, why = _emit.start(output, redact, budget, backends)
         if number:
-            raise RecordingError(number, _cannot_start(number, output))
-        recording = Recording(output and os.path.abspath(output), how)
+            raise RecordingError(number, _cannot_start(number, output, why))
+        recording = Recording(_emit.output(), how)
         if children:
             recording._variable = _emit.environment()
             if recording._variable:
@@ -172,17 +173,15 @@ def record(
     stop()
 
 
-def _cannot_start(number: int, path: str | None) -> str:
+def _cannot_start(number: int, path: str | None, why: str) -> str:
     reasons = {
         errno.EBUSY: "this process is being recorded already",
         errno.ENOENT: "the tool 'tracesmith' was not found: install it, or set"
         " TRACESMITH_RECORDER to its path",
         errno.ETXTBSY: f"another recording writes '{path}'",
         errno.EPERM: "not in a setuid program",
-        errno.EINVAL: "the path is empty",
-        errno.ENAMETOOLONG: "the path is too long",
     }
-    reason = reasons.get(number, f"no shared memory: {os.strerror(number)}")
+    reason = why or reasons.get(number, f"no shared memory: {os.strerror(number)}")
     return f"cannot start recording: {reason}"
 
 

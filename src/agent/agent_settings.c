@@ -66,23 +66,21 @@ bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32
 	return !error;
 }
 
-int agent_output_path(const char *path, char *ret_path, size_t bytes)
+bool agent_output_path(const char *path, char *ret_path, size_t bytes, char *ret_why)
 {
 	const struct ts_path_values values = { .pid = getpid() };
-	char absolute[1024], why_not[TS_PATH_WHY_BYTES];
+	char absolute[1024];
 	uint32_t base;
 
-	if (strlen(path) >= sizeof(absolute))
-		return ENAMETOOLONG;
-	if (!agent_prepare_output(path, absolute, sizeof(absolute), &base, why_not))
-		return EINVAL;
-	if (base >= bytes)
-		return ENAMETOOLONG;
+	if (!agent_prepare_output(path, absolute, sizeof(absolute), &base, ret_why))
+		return false;
+	if (base >= bytes) {
+		snprintf(ret_why, TS_PATH_WHY_BYTES, "%s", strerrordesc_np(ENAMETOOLONG));
+		return false;
+	}
 	memcpy(ret_path, absolute, base);
-	return ts_path_expand(absolute + base, &values, ret_path + base, bytes - base, why_not,
-			      sizeof(why_not))
-		       ? 0
-		       : ENAMETOOLONG;
+	return ts_path_expand(absolute + base, &values, ret_path + base, bytes - base, ret_why,
+			      TS_PATH_WHY_BYTES);
 }
 
 /* Processes that write to the same file share a session, hence one recorder. FNV-1a. */

@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 
 #include "agent/tracer.h"
+#include "base/local/path_pattern.h"
 
 static uint32_t lock; /* held with all signals blocked */
 /* This process has started its tracer, not the environment or its parent. */
@@ -42,9 +43,12 @@ static int read_options(const struct ts_start_options *options, struct agent_set
 			char *output, size_t bytes)
 {
 	bool has_output = options && HAS(options, output) && options->output;
+	char why[TS_PATH_WHY_BYTES];
 
 	agent_settings_common(settings);
 	output[0] = 0;
+	if (options && HAS(options, why_bytes) && options->ret_why && options->why_bytes)
+		options->ret_why[0] = 0;
 	settings->wanted = settings->enabled = true;
 	if (options && HAS(options, flags))
 		settings->redact |= (options->flags & TS_START_REDACT) != 0;
@@ -57,7 +61,13 @@ static int read_options(const struct ts_start_options *options, struct agent_set
 	settings->mode = TS_LIVE_STREAM;
 	settings->session = agent_draw_id();
 	settings->makes_folders = ts_path_is_pattern(options->output);
-	return options->output[0] ? agent_output_path(options->output, output, bytes) : EINVAL;
+	if (!options->output[0])
+		snprintf(why, sizeof(why), "the path is empty");
+	else if (agent_output_path(options->output, output, bytes, why))
+		return 0;
+	if (HAS(options, why_bytes) && options->ret_why && options->why_bytes)
+		snprintf(options->ret_why, options->why_bytes, "%s", why);
+	return EINVAL;
 }
 
 static bool is_running(const struct ts_live_control *control)
@@ -218,6 +228,21 @@ int ts_stop(char *ret_notice, size_t bytes)
 		detach(core);
 	release_lock(&saved);
 	return -error;
+}
+
+int ts_start_output(char *ret_path, size_t bytes)
+{
+	const struct core *core = ts_process_tracer.core;
+	struct agent_signals saved;
+	int length = 0;
+
+	take_lock(&saved);
+	if (is_started && core->control->output[0])
+		length = snprintf(ret_path, bytes, "%s", core->control->output);
+	release_lock(&saved);
+	if (!length)
+		return -ESRCH;
+	return (size_t)length < bytes ? 0 : -ENOSPC;
 }
 
 int ts_start_environment(char *ret_text, size_t bytes)

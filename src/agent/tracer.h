@@ -303,7 +303,7 @@ bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32
 			  char *ret_why);
 
 /* The same with %p as the pid; for outputs. */
-int agent_output_path(const char *path, char *ret_path, size_t bytes);
+bool agent_output_path(const char *path, char *ret_path, size_t bytes, char *ret_why);
 
 /* ---- make_area.c ---- */
 
