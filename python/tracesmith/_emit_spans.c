@@ -307,17 +307,26 @@ static bool bind(Span *span)
 	return span->enter && span->exit;
 }
 
+/* Used by all threads, which must not count their uses in one cache line: makes it immortal. */
+static void share(PyObject *object)
+{
+#ifdef Py_GIL_DISABLED
+	object->ob_tid = _Py_UNOWNED_TID;
+	object->ob_ref_local = _Py_IMMORTAL_REFCNT_LOCAL;
+	object->ob_ref_shared = 0;
+#else
+	(void)object;
+#endif
+}
+
 PyObject *emit_new_shared_span(struct state *state, struct site *site)
 {
 	Span *span = emit_new_span(state, site, 0);
 
 	if (!span || !bind(span))
 		return NULL;
-#ifdef Py_GIL_DISABLED
-	/* Shared by all threads, which must not count their uses in one cache line. */
-	span->ob_base.ob_base.ob_tid = _Py_UNOWNED_TID;
-	span->ob_base.ob_base.ob_ref_local = _Py_IMMORTAL_REFCNT_LOCAL;
-	span->ob_base.ob_base.ob_ref_shared = 0;
-#endif
+	share((PyObject *)span);
+	share(span->enter);
+	share(span->exit);
 	return (PyObject *)span;
 }
