@@ -118,12 +118,33 @@ def build_id(program: Path) -> str:
     raise BuildError(f"{program} has no build id: link it with -Wl,--build-id")
 
 
+def needed_versions(data: bytes) -> set[str]:
+    """Versions of symbols that an ELF file takes from other libraries, such as GLIBC_2.17."""
+    table, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQI", data, table + i * size) for i in range(count)]
+    found = set()
+    for _, kind, _, _, at, _, link in sections:
+        names = sections[link][4]
+        while kind == 0x6FFFFFFE:  # SHT_GNU_verneed
+            _, entries, _, first, following = struct.unpack_from("<HHIII", data, at)
+            entry = at + first
+            for _ in range(entries):
+                name, next_entry = struct.unpack_from("<II", data, entry + 8)
+                found.add(data[names + name : data.index(0, names + name)].decode())
+                entry += next_entry
+            if not following:
+                break
+            at += following
+    return found
+
+
 def oldest_glibc(files: dict[str, bytes]) -> tuple[int, int]:
-    """The oldest glibc that has every version of a symbol that the files name."""
-    versions = {(2, 0)}
+    """The oldest glibc that has every version of a symbol that the files need."""
+    versions = [(2, 0)]
     for data in files.values():
         if data.startswith(b"\x7fELF"):
-            versions |= {(2, int(minor)) for minor in re.findall(rb"\0GLIBC_2\.(\d+)\b", data)}
+            matches = [re.match(r"GLIBC_(\d+)\.(\d+)", name) for name in needed_versions(data)]
+            versions += [(int(match[1]), int(match[2])) for match in matches if match]
     return max(versions)
 
 
