@@ -20,6 +20,9 @@
  *	JSON, SHAPE                 large_utf8: JSON text
  *	BYTES                       large_utf8 (string.text), large_binary (blob.data)
  *
+ * A dictionary that all batches share grows with them; once it has more than 65,536 texts, each
+ *batch has one of its own.
+ *
  * What a row does not have is null: an absent value, reference 0, the duration of what did not end.
  * Rows of dictionary tables begin with their implicit `id`. Of several traces, the first column is
  * `trace`, the index of the row's reader: ids are those of that trace.

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -486,6 +487,28 @@ class Writing(WithSample):
             use()
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+class Live(unittest.TestCase):
+    CODE = """
+import os, tracesmith
+tracesmith.start("live.sbt")
+for number in range(5):
+    with tracesmith.span("step", "train", number=number):
+        pass
+tracesmith.flush()
+with tracesmith.open(os.getpid()) as trace:
+    print([row.args for row in trace.slice(["args"])])
+tracesmith.stop()
+"""
+
+    def test_this_process(self):
+        if "TRACESMITH_RECORDER" not in os.environ:
+            print(f"skip: {self.id()}: TRACESMITH_RECORDER does not name a recorder")
+            self.skipTest("no recorder")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, stdout=subprocess.PIPE, check=True)
+        self.assertEqual(done.stdout.decode().strip(), str([f'{{"number":{number}}}' for number in range(5)]))
 
 
 class WithPackages(WithSample):

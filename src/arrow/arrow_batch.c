@@ -79,9 +79,13 @@ static int export_dictionary(struct ts_arrow_batch *batch, struct ts_arrow_dicti
 			     size_t field)
 {
 	const void **buffers = batch->buffers + 1 + BUFFERS * (batch->field_count + field);
-	uint32_t count;
+	const struct ts_arrow_data *data = &batch->data[field];
+	uint32_t count = data->local_count;
 
-	if (ts_arrow_dictionary_get(dictionary, &batch->kept, &count, &buffers[1], &buffers[2]))
+	buffers[1] = data->local_offsets;
+	buffers[2] = data->local_text;
+	if (!data->local_offsets &&
+	    ts_arrow_dictionary_get(dictionary, &batch->kept, &count, &buffers[1], &buffers[2]))
 		return TS_ENOMEM;
 	start_array(batch, &batch->dictionaries[field], count, buffers, 3);
 	batch->arrays[field].dictionary = &batch->dictionaries[field];

@@ -17,6 +17,9 @@ struct ts_arrow_data {
 	const void *values;   /* numbers, bits, indices; of texts their offsets */
 	const void *text;
 	int64_t null_count; /* -1: not counted */
+	/* The texts of this batch alone (arrow_local.c); NULL: those that all batches share. */
+	const void *local_offsets, *local_text;
+	uint32_t local_count;
 };
 
 struct ts_arrow_batch {

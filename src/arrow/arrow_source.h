@@ -12,6 +12,9 @@
 /* Values of an enum below this have a name, or their number as text; indices are one byte. */
 #define TS_ARROW_MOST_ENUM_NAMES 127
 
+/* A dictionary with more texts than this is no longer shared by all batches. */
+#define TS_ARROW_SHARED_TEXTS 65536u
+
 /* Rows in memory: entities, derived tables. By row, as many words as the table has columns. */
 struct ts_arrow_rows {
 	int64_t *words;
@@ -121,6 +124,9 @@ int ts_arrow_fill_values(struct ts_arrow_worker *worker, size_t field,
 			 const struct ts_arrow_view *view);
 int ts_arrow_fill_texts(struct ts_arrow_worker *worker, size_t field,
 			const struct ts_arrow_view *views);
+
+/* arrow_local.c: gives the batch a dictionary of its own, if the shared one is large. */
+int ts_arrow_make_local(struct ts_arrow_worker *worker, size_t field);
 
 void *ts_arrow_worker_alloc(struct ts_arrow_worker *worker, size_t bytes);
 int ts_arrow_no_memory(struct ts_arrow_worker *worker);

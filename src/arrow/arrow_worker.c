@@ -251,8 +251,12 @@ static int convert(struct ts_arrow_worker *worker, const struct ts_arrow_unit *u
 	}
 	if (!result && unit->is_partial)
 		result = apply_range(worker, views);
-	for (size_t i = 0; !result && worker->batch->rows && i < worker->source->fields.count; i++)
+	for (size_t i = 0; !result && worker->batch->rows && i < worker->source->fields.count;
+	     i++) {
 		result = fill_field(worker, i, views);
+		if (!result && worker->source->fields.list[i].kind == TS_ARROW_NAME)
+			result = ts_arrow_make_local(worker, i);
+	}
 	return result;
 }
 

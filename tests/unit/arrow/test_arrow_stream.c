@@ -720,6 +720,41 @@ TS_TEST(stack_functions)
 	ts_reader_close(reader);
 }
 
+/* More texts than a shared dictionary has: batches then have their own. */
+TS_TEST(many_texts)
+{
+	struct ts_slice_row slice = ts_slice_none;
+	struct fixture fixture;
+	struct ts_reader *reader;
+	struct table table;
+
+	make_trace(&fixture, 20000);
+	for (int i = 0; i < 100000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "name %d", i);
+		slice.start = i;
+		slice.name = i % 10 ? text_id(&fixture, name) : 0;
+		slice.category = text_id(&fixture, i < 99000 ? "few" : name);
+		ts_writer_add(fixture.writer, TS_TABLE_SLICE, &slice, NULL);
+	}
+	reader = open_fixture(&fixture);
+	table = READ(reader, "slice", .threads = 2);
+	TS_CHECK_INT(table.rows, 100000);
+	TS_CHECK(table.batches[table.batch_count - 1]
+			 .children[find_column(&table, "name")]
+			 ->dictionary->length < 20000);
+	for (int64_t i = 0; i < table.rows; i += 97) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "name %d", (int)i);
+		check_cell(__LINE__, &table, "name", i, i % 10 ? name : "-");
+		check_cell(__LINE__, &table, "category", i, i < 99000 ? "few" : name);
+	}
+	table_release(&table);
+	ts_reader_close(reader);
+}
+
 /* ---- limits, several traces ---- */
 
 static struct ts_reader *numbered_marks(int count, const char *name)
