@@ -207,6 +207,7 @@ static void job_dealloc(PyObject *self)
 /* Streams that are not released keep the files open. */
 static PyObject *job_close(PyObject *self, PyObject *arguments)
 {
+	PyThreadState *without_gil;
 	struct trace_handle *handle;
 
 	(void)arguments;
@@ -214,8 +215,10 @@ static PyObject *job_close(PyObject *self, PyObject *arguments)
 	handle = ((struct job *)self)->handle;
 	((struct job *)self)->handle = NULL;
 	END_OBJECT()
-	Py_BEGIN_ALLOW_THREADS trace_handle_drop(handle);
-	Py_END_ALLOW_THREADS Py_RETURN_NONE;
+	without_gil = PyEval_SaveThread();
+	trace_handle_drop(handle);
+	PyEval_RestoreThread(without_gil);
+	Py_RETURN_NONE;
 }
 
 static PyObject *job_count(PyObject *self, PyObject *arguments)
@@ -378,6 +381,7 @@ static int take_operands(PyObject *operands, struct texts *texts, const char ***
 
 static int open_all(struct trace_handle *handle, PyObject *operands, struct opening *opening)
 {
+	PyThreadState *without_gil;
 	const struct ts_open_options options = { .size = sizeof(options),
 						 .warning = take_warning,
 						 .note = take_note,
@@ -393,9 +397,10 @@ static int open_all(struct trace_handle *handle, PyObject *operands, struct open
 	if (!result)
 		result = take_operands(operands, &texts, &paths, &pids, &count);
 	if (!result) {
-		Py_BEGIN_ALLOW_THREADS result =
-			open_operands(handle, paths, pids, count, &options, &err);
-		Py_END_ALLOW_THREADS if (result && opening->note[0])
+		without_gil = PyEval_SaveThread();
+		result = open_operands(handle, paths, pids, count, &options, &err);
+		PyEval_RestoreThread(without_gil);
+		if (result && opening->note[0])
 			ts_error_set(&err, err.code, "%s; %s", err.message, opening->note);
 		if (result)
 			raise_error(&err);

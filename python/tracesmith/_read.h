@@ -30,10 +30,10 @@ struct trace_handle {
 };
 
 void trace_handle_hold(struct trace_handle *handle);
-void trace_handle_drop(void *handle); /* any thread, with or without the GIL */
+void trace_handle_drop(void *context); /* any thread, with or without the GIL */
 
 /* A reference to what an object of type Job has open; NULL with an exception: it was closed. */
-struct trace_handle *trace_handle_of(PyObject *job);
+struct trace_handle *trace_handle_of(PyObject *self);
 
 /* ---- errors ---- */
 

@@ -293,6 +293,7 @@ static int choice_init(struct choice *choice, PyObject *keywords)
 /* analyze(name, options={...}, steps=...) -> (tables, notes) */
 PyObject *job_analyze(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	struct ts_analyze_options options = { .size = sizeof(options),
 					      .progress = report_progress };
 	struct trace_handle *handle;
@@ -311,10 +312,13 @@ PyObject *job_analyze(PyObject *self, PyObject *arguments, PyObject *keywords)
 		options.options = choice.options;
 		options.option_count = choice.option_count;
 		options.context = &choice.progress;
-		Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&handle->lock);
+		without_gil = PyEval_SaveThread();
+		pthread_mutex_lock(&handle->lock);
 		failed = ts_analyze(handle->job, name, &options, &result, &err);
 		pthread_mutex_unlock(&handle->lock);
-		Py_END_ALLOW_THREADS if (failed) raise_error(&err);
+		PyEval_RestoreThread(without_gil);
+		if (failed)
+			raise_error(&err);
 		else if (!PyErr_Occurred())
 			answer = Py_BuildValue("NN", tables_of(result), notes_of(result));
 		ts_result_free(result);
@@ -342,6 +346,7 @@ static void unlock_both(struct trace_handle *a, struct trace_handle *b)
 /* diff(other, options={...}, steps=...) -> (outcome, tables, notes) */
 PyObject *job_diff(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	static const char *const outcomes[] = { "identical", "alike", "different" };
 	struct ts_diff_options options = { .size = sizeof(options), .progress = report_progress };
 	PyObject *other, *answer = NULL;
@@ -367,12 +372,16 @@ PyObject *job_diff(PyObject *self, PyObject *arguments, PyObject *keywords)
 		options.options = choice.options;
 		options.option_count = choice.option_count;
 		options.context = &choice.progress;
-		Py_BEGIN_ALLOW_THREADS lock_both(a, b);
+		without_gil = PyEval_SaveThread();
+		lock_both(a, b);
 		failed = ts_diff(a->job, b->job, &options, &outcome, &result, &err);
 		unlock_both(a, b);
-		Py_END_ALLOW_THREADS if (failed) raise_error(&err);
-		else if (!PyErr_Occurred()) answer = Py_BuildValue(
-			"sNN", outcomes[outcome], tables_of(result), notes_of(result));
+		PyEval_RestoreThread(without_gil);
+		if (failed)
+			raise_error(&err);
+		else if (!PyErr_Occurred())
+			answer = Py_BuildValue("sNN", outcomes[outcome], tables_of(result),
+					       notes_of(result));
 		ts_result_free(result);
 	}
 	trace_handle_drop(a);
@@ -477,6 +486,7 @@ static PyObject *collect_states(struct ts_state_cursor *cursor)
 /* states(lanes, steps=..., devices=..., start=...) -> rows */
 PyObject *job_states(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	struct ts_state_cursor *cursor = NULL;
 	struct trace_handle *handle = NULL;
 	struct ts_state_options options;
@@ -492,11 +502,15 @@ PyObject *job_states(PyObject *self, PyObject *arguments, PyObject *keywords)
 		handle = trace_handle_of(self);
 	if (handle) {
 		options = state_options(&choice, &numbers);
-		Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&handle->lock);
+		without_gil = PyEval_SaveThread();
+		pthread_mutex_lock(&handle->lock);
 		failed = ts_state_open(&cursor, handle->job,
 				       lanes ? TS_STATE_LANES : TS_STATE_COMMANDS, &options, &err);
-		Py_END_ALLOW_THREADS if (failed) raise_error(&err);
-		else if (!PyErr_Occurred()) list = collect_states(cursor);
+		PyEval_RestoreThread(without_gil);
+		if (failed)
+			raise_error(&err);
+		else if (!PyErr_Occurred())
+			list = collect_states(cursor);
 		ts_state_close(cursor);
 		pthread_mutex_unlock(&handle->lock);
 	}
@@ -543,6 +557,7 @@ static PyObject *collect_dependencies(struct ts_dependency_cursor *cursor)
 
 PyObject *job_dependencies(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	const struct numbers numbers = { 0 };
 	struct ts_dependency_cursor *cursor = NULL;
 	struct ts_state_options options;
@@ -557,10 +572,14 @@ PyObject *job_dependencies(PyObject *self, PyObject *arguments, PyObject *keywor
 	handle = trace_handle_of(self);
 	if (handle) {
 		options = state_options(&choice, &numbers);
-		Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&handle->lock);
+		without_gil = PyEval_SaveThread();
+		pthread_mutex_lock(&handle->lock);
 		failed = ts_dependency_open(&cursor, handle->job, &options, &err);
-		Py_END_ALLOW_THREADS if (failed) raise_error(&err);
-		else if (!PyErr_Occurred()) list = collect_dependencies(cursor);
+		PyEval_RestoreThread(without_gil);
+		if (failed)
+			raise_error(&err);
+		else if (!PyErr_Occurred())
+			list = collect_dependencies(cursor);
 		ts_dependency_close(cursor);
 		pthread_mutex_unlock(&handle->lock);
 	}
@@ -591,6 +610,7 @@ static void take_left_out(void *context, const char *table, uint64_t rows, const
 /* export(fd, format, table=None, start=0, end=0, limit=0, flags=0, progress=None, trace=0) */
 PyObject *job_export(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	static const char *const names[] = { "fd",    "format", "table",    "start", "end",
 					     "limit", "flags",  "progress", "trace", NULL };
 	struct exporting exporting = { .left_out = NULL };
@@ -629,10 +649,12 @@ PyObject *job_export(PyObject *self, PyObject *arguments, PyObject *keywords)
 	options.limit = limit;
 	exporting.progress.callable = progress == Py_None ? NULL : progress;
 	exporting.left_out = PyList_New(0);
-	Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&handle->lock);
+	without_gil = PyEval_SaveThread();
+	pthread_mutex_lock(&handle->lock);
 	failed = exporter->run(handle->readers[trace], fd, &options, &err);
 	pthread_mutex_unlock(&handle->lock);
-	Py_END_ALLOW_THREADS trace_handle_drop(handle);
+	PyEval_RestoreThread(without_gil);
+	trace_handle_drop(handle);
 	if (failed || PyErr_Occurred()) {
 		Py_XDECREF(exporting.left_out);
 		return raise_error(&err);
@@ -681,6 +703,7 @@ static int import_into(const char *path, const char *output,
 /* import_file(path, output, format=None, progress=None) -> (events, format, note) */
 PyObject *import_file(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
+	PyThreadState *without_gil;
 	static const char *const names[] = { "path", "output", "format", "progress", NULL };
 	struct ts_import_result result = { 0 };
 	struct ts_import_options options = { .size = sizeof(options), .progress = report_progress };
@@ -701,9 +724,11 @@ PyObject *import_file(PyObject *self, PyObject *arguments, PyObject *keywords)
 	path_text = texts_get(&texts, path, NULL);
 	output_text = path_text ? texts_get(&texts, output, NULL) : NULL;
 	if (output_text) {
-		Py_BEGIN_ALLOW_THREADS failed =
-			import_into(path_text, output_text, &options, &result, &err);
-		Py_END_ALLOW_THREADS if (failed) raise_error(&err);
+		without_gil = PyEval_SaveThread();
+		failed = import_into(path_text, output_text, &options, &result, &err);
+		PyEval_RestoreThread(without_gil);
+		if (failed)
+			raise_error(&err);
 	}
 	texts_release(&texts);
 	if (failed || PyErr_Occurred())

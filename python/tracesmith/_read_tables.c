@@ -42,6 +42,7 @@ PyObject *job_columns(PyObject *self, PyObject *arguments)
 
 PyObject *job_row_count(PyObject *self, PyObject *arguments)
 {
+	PyThreadState *without_gil;
 	struct trace_handle *handle;
 	const char *table;
 	struct ts_error err;
@@ -50,9 +51,10 @@ PyObject *job_row_count(PyObject *self, PyObject *arguments)
 
 	if (!PyArg_ParseTuple(arguments, "s", &table) || !(handle = trace_handle_of(self)))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS result =
-		ts_arrow_rows(handle->readers, handle->count, table, &rows, &err);
-	Py_END_ALLOW_THREADS trace_handle_drop(handle);
+	without_gil = PyEval_SaveThread();
+	result = ts_arrow_rows(handle->readers, handle->count, table, &rows, &err);
+	PyEval_RestoreThread(without_gil);
+	trace_handle_drop(handle);
 	return result ? raise_error(&err) : PyLong_FromUnsignedLongLong(rows);
 }
 
@@ -109,6 +111,7 @@ static int request_init(struct request *request, PyObject *arguments, PyObject *
 /* A stream that keeps the trace open. */
 static int open_stream(PyObject *self, struct request *request, struct ArrowArrayStream *ret_stream)
 {
+	PyThreadState *without_gil;
 	struct trace_handle *handle = trace_handle_of(self);
 	struct ts_error err;
 	int result;
@@ -117,9 +120,12 @@ static int open_stream(PyObject *self, struct request *request, struct ArrowArra
 		return -1;
 	request->options.release_owner = trace_handle_drop;
 	request->options.owner = handle;
-	Py_BEGIN_ALLOW_THREADS result = ts_arrow_stream(ret_stream, handle->readers, handle->count,
-							request->table, &request->options, &err);
-	Py_END_ALLOW_THREADS if (!result) return 0;
+	without_gil = PyEval_SaveThread();
+	result = ts_arrow_stream(ret_stream, handle->readers, handle->count, request->table,
+				 &request->options, &err);
+	PyEval_RestoreThread(without_gil);
+	if (!result)
+		return 0;
 	trace_handle_drop(handle);
 	raise_error(&err);
 	return -1;
@@ -129,11 +135,13 @@ static int open_stream(PyObject *self, struct request *request, struct ArrowArra
 
 static void free_stream_capsule(PyObject *capsule)
 {
+	PyThreadState *without_gil;
 	struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, STREAM_NAME);
 
 	if (stream && stream->release) {
-		Py_BEGIN_ALLOW_THREADS stream->release(stream);
-		Py_END_ALLOW_THREADS
+		without_gil = PyEval_SaveThread();
+		stream->release(stream);
+		PyEval_RestoreThread(without_gil);
 	}
 	free(stream);
 }
@@ -221,6 +229,7 @@ struct rows {
 
 static void rows_dealloc(PyObject *self)
 {
+	PyThreadState *without_gil;
 	struct rows *rows = (struct rows *)self;
 	PyTypeObject *type = Py_TYPE(self);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -237,8 +246,9 @@ static void rows_dealloc(PyObject *self)
 	if (rows->schema.release)
 		rows->schema.release(&rows->schema);
 	if (rows->stream.release) {
-		Py_BEGIN_ALLOW_THREADS rows->stream.release(&rows->stream);
-		Py_END_ALLOW_THREADS
+		without_gil = PyEval_SaveThread();
+		rows->stream.release(&rows->stream);
+		PyEval_RestoreThread(without_gil);
 	}
 	release(self);
 	Py_DECREF(type);
@@ -332,13 +342,15 @@ static PyObject *row_object(struct rows *rows)
 
 static int next_batch(struct rows *rows)
 {
+	PyThreadState *without_gil;
 	int result;
 
 	if (rows->batch.release)
 		rows->batch.release(&rows->batch);
 	rows->row = 0;
-	Py_BEGIN_ALLOW_THREADS result = rows->stream.get_next(&rows->stream, &rows->batch);
-	Py_END_ALLOW_THREADS rows->is_busy = 0;
+	without_gil = PyEval_SaveThread();
+	result = rows->stream.get_next(&rows->stream, &rows->batch);
+	PyEval_RestoreThread(without_gil);
 	if (result) {
 		struct ts_error err = { .code = TS_EIO };
 
@@ -638,6 +650,7 @@ static PyObject *names_object(const struct overview *overview)
  */
 PyObject *job_overview(PyObject *self, PyObject *arguments)
 {
+	PyThreadState *without_gil;
 	static const char *const no_name = "name";
 	const char *columns[5] = { "start", "duration", NULL, NULL, no_name };
 	struct request request = { .options.size = sizeof(request.options),
@@ -659,15 +672,21 @@ PyObject *job_overview(PyObject *self, PyObject *arguments)
 	overview.end = end > start ? end : start + 1;
 	overview.bins = bins < 1 ? 1 : bins > MOST_BINS ? MOST_BINS : bins;
 	overview.bin_ns = (overview.end - overview.start) / (int64_t)overview.bins + 1;
-	Py_BEGIN_ALLOW_THREADS result = read_overview(&overview, &stream, &err);
-	Py_END_ALLOW_THREADS if (result) raise_error(&err);
-	else answer = Py_BuildValue("NN", lanes_object(&overview), names_object(&overview));
+	without_gil = PyEval_SaveThread();
+	result = read_overview(&overview, &stream, &err);
+	PyEval_RestoreThread(without_gil);
+	if (result)
+		raise_error(&err);
+	else
+		answer = Py_BuildValue("NN", lanes_object(&overview), names_object(&overview));
 	for (size_t i = 0; i < overview.lane_count; i++)
 		free(overview.lanes[i].busy_ns);
 	free(overview.total_ns);
 	free(overview.count);
 	if (overview.last.release)
 		overview.last.release(&overview.last);
-	Py_BEGIN_ALLOW_THREADS stream.release(&stream);
-	Py_END_ALLOW_THREADS return answer;
+	without_gil = PyEval_SaveThread();
+	stream.release(&stream);
+	PyEval_RestoreThread(without_gil);
+	return answer;
 }

@@ -40,7 +40,7 @@ static int reserve(struct ts_arrow_block **block, size_t used, size_t need, size
 	larger = ts_arrow_block_new(capacity);
 	if (!larger)
 		return TS_ENOMEM;
-	if (used)
+	if (*block && used)
 		memcpy(larger->data, (*block)->data, used);
 	ts_arrow_block_drop(*block);
 	*block = larger;

@@ -2,6 +2,7 @@
 /* The fields of each table; see arrow_fields.h. */
 #include "arrow/arrow_fields.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ static int list_all(struct ts_arrow_fields *fields, bool with_trace,
 {
 	bool is_plain = options->flags & TS_ARROW_PLAIN_STRINGS;
 
+	assert(fields->table);
 	fields->list = calloc(TS_ARROW_MOST_FIELDS, sizeof(*fields->list));
 	if (!fields->list)
 		return ts_error_set(err, TS_ENOMEM, "no memory");

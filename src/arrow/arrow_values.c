@@ -356,6 +356,16 @@ static uint32_t map_known(const struct ts_arrow_worker *worker, size_t field,
 	return row;
 }
 
+/* NULL: no memory. */
+static uint64_t *all_valid(struct ts_arrow_worker *worker)
+{
+	uint64_t *valid = ts_arrow_worker_alloc(worker, bitmap_bytes(worker->batch->rows));
+
+	if (valid)
+		memset(valid, 0xff, bitmap_bytes(worker->batch->rows));
+	return valid;
+}
+
 static int fill_looked_up(struct ts_arrow_worker *worker, size_t field,
 			  const struct ts_arrow_view *view)
 {
@@ -372,15 +382,13 @@ static int fill_looked_up(struct ts_arrow_worker *worker, size_t field,
 		int result =
 			ts_arrow_look_up(worker, field, ts_arrow_view_value(view, row), &value);
 
-		if (!result && value == TS_ABSENT && !valid) {
-			valid = ts_arrow_worker_alloc(worker, bitmap_bytes(rows));
-			result = valid ? TS_OK : ts_arrow_no_memory(worker);
-			if (valid)
-				memset(valid, 0xff, bitmap_bytes(rows));
-		}
 		if (result)
 			return result;
 		if (value == TS_ABSENT) {
+			if (!valid)
+				valid = all_valid(worker);
+			if (!valid)
+				return ts_arrow_no_memory(worker);
 			valid[row / 64] &= ~(UINT64_C(1) << (row & 63));
 			value = 0;
 			nulls++;

@@ -253,6 +253,7 @@ static int decode_schema_column(struct job *job, const struct sbt_column *column
 	const char *why;
 	int result;
 
+	assert(position >= 0);
 	if (job->seen >> position & 1)
 		return damaged(job, "a column is listed twice in the directory");
 	if (column->type != SBT_TYPE_OF_COLUMN + info->type)
