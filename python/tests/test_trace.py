@@ -506,8 +506,10 @@ tracesmith.stop()
         if "TRACESMITH_RECORDER" not in os.environ:
             print(f"skip: {self.id()}: TRACESMITH_RECORDER does not name a recorder")
             self.skipTest("no recorder")
+        package = os.path.dirname(os.path.dirname(os.path.abspath(tracesmith.__file__)))
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, stdout=subprocess.PIPE, check=True)
+            done = subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, stdout=subprocess.PIPE, check=True,
+                                  env=dict(os.environ, PYTHONPATH=package))
         self.assertEqual(done.stdout.decode().strip(), str([f'{{"number":{number}}}' for number in range(5)]))
 
 
