@@ -33,7 +33,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "tracesmith"
 SUMMARY = "Records what a program does on its GPUs and NPUs, analyzes it, and replays it"
-EXTRAS = {"arrow": "pyarrow", "pandas": "pandas", "polars": "polars", "torch": "torch"}
+# pandas reads tables through pyarrow.
+EXTRAS = {"arrow": ["pyarrow"], "pandas": ["pandas", "pyarrow"], "polars": ["polars"], "torch": ["torch"]}
 CLASSIFIERS = [
     "Development Status :: 4 - Beta",
     "Intended Audience :: Developers",
@@ -78,8 +79,8 @@ def metadata() -> str:
         "Requires-Python: >=3.9",
         *(f"Classifier: {text}" for text in CLASSIFIERS if not text.startswith("License")),
     ]
-    for extra, package in EXTRAS.items():
-        lines += [f"Provides-Extra: {extra}", f'Requires-Dist: {package}; extra == "{extra}"']
+    for extra, packages in EXTRAS.items():
+        lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {package}; extra == "{extra}"' for package in packages)]
     lines += ["Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()]
     return "\n".join(lines)
 

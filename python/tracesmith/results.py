@@ -191,5 +191,5 @@ class Result:
         return tables + (f"<ul>{notes}</ul>" if notes else "")
 
 
-def _missing(package: str) -> ImportError:
-    return ImportError(f"{package} is not installed; install it with: pip install 'tracesmith[{package}]'")
+def _missing(package: str, extra: str | None = None) -> ImportError:
+    return ImportError(f"{package} is not installed; install it with: pip install 'tracesmith[{extra or package}]'")

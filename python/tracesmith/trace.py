@@ -164,7 +164,7 @@ class Table:
         try:
             import pyarrow
         except ImportError as error:
-            raise _missing("pyarrow") from error
+            raise _missing("pyarrow", "arrow") from error
         reader = pyarrow.RecordBatchReader._import_from_c_capsule(self.__arrow_c_stream__())
         return reader.read_all()
 
@@ -172,11 +172,10 @@ class Table:
         """The rows as a DataFrame. Integers that may be missing are Int64, so that no ns is lost."""
         try:
             import pandas
+            import pyarrow
         except ImportError as error:
-            raise _missing("pandas") from error
+            raise _missing(error.name or "pandas", "pandas") from error
         table = self.to_arrow()
-        import pyarrow
-
         missing = [
             field.name
             for field, column in zip(table.schema, table.columns)
