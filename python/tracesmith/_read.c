@@ -173,8 +173,8 @@ struct job {
 
 /* Without the GIL, another thread may close the trace while its handle is taken. */
 #ifdef Py_GIL_DISABLED
-#define BEGIN_OBJECT(object) Py_BEGIN_CRITICAL_SECTION(object)
-#define END_OBJECT() Py_END_CRITICAL_SECTION()
+#define BEGIN_OBJECT(object) Py_BEGIN_CRITICAL_SECTION(object);
+#define END_OBJECT() Py_END_CRITICAL_SECTION();
 #else
 #define BEGIN_OBJECT(object) {
 #define END_OBJECT() }
