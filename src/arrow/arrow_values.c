@@ -299,13 +299,18 @@ static int fill_indexed(struct ts_arrow_worker *worker, size_t field,
 
 /* ---- words ---- */
 
+/* Without a comparison, which not all vector units have for 64 bits. */
 static bool any_equals(const int64_t *words, uint32_t rows, int64_t value)
 {
 	uint64_t found = 0;
 
-	for (uint32_t row = 0; row < rows; row++)
-		found |= words[row] == value;
-	return found;
+	for (uint32_t row = 0; row < rows; row++) {
+		uint64_t difference = (uint64_t)words[row] ^ (uint64_t)value;
+
+		/* The upper bit of this is set for 0 only. */
+		found |= (difference - 1) & ~difference;
+	}
+	return found >> 63;
 }
 
 /* Words that are the values: only nulls are looked for. */
