@@ -125,6 +125,12 @@ static struct arrow_cell cell_of(const struct table *table, const char *name, in
 	ts_test_fail(__FILE__, __LINE__, "no row %lld", (long long)row);
 }
 
+static bool is_text(const struct arrow_cell *cell, const char *text)
+{
+	return !cell->is_null && cell->length == strlen(text) &&
+	       !memcmp(cell->text, text, cell->length);
+}
+
 /* "-": null. */
 static void check_cell(int line, const struct table *table, const char *name, int64_t row,
 		       const char *expected)
@@ -543,6 +549,7 @@ static void compare_cell(struct ts_reader *reader, const struct ts_column_info *
 	case TS_COLUMN_STRING:
 		text = ts_reader_string(reader, value);
 		TS_CHECK_INT(cell->is_null, value == 0);
+		TS_CHECK(cell->is_null || cell->length == text.length);
 		if (!cell->is_null)
 			TS_CHECK_MEM(cell->text, text.data, text.length);
 		break;
@@ -552,8 +559,7 @@ static void compare_cell(struct ts_reader *reader, const struct ts_column_info *
 	case TS_COLUMN_ENUM:
 		name = ts_enum_name(column->refers, value);
 		TS_CHECK(!cell->is_null);
-		if (name)
-			TS_CHECK_MEM(cell->text, name, strlen(name));
+		TS_CHECK(!name || is_text(cell, name));
 		break;
 	case TS_COLUMN_REF:
 		TS_CHECK_INT(cell->is_null, value == 0);
@@ -853,8 +859,7 @@ TS_TEST(states_and_edges)
 		struct arrow_cell name = cell_of(&table, "state", i);
 
 		TS_CHECK_INT(cell_of(&table, "device", i).integer, 1);
-		if (!correlation.is_null && correlation.integer == 3 &&
-		    !memcmp(name.text, "running", name.length)) {
+		if (!correlation.is_null && correlation.integer == 3 && is_text(&name, "running")) {
 			TS_CHECK_INT(cell_of(&table, "start", i).integer, 1610);
 			TS_CHECK_INT(cell_of(&table, "duration", i).integer, 300);
 			runs = true;
@@ -867,7 +872,7 @@ TS_TEST(states_and_edges)
 	for (int64_t i = 0; i < table.rows; i++) {
 		struct arrow_cell kind = cell_of(&table, "kind", i);
 
-		runs |= kind.length == 6 && !memcmp(kind.text, "launch", 6) &&
+		runs |= is_text(&kind, "launch") &&
 			cell_of(&table, "from_table", i).integer == TS_TABLE_API_CALL &&
 			cell_of(&table, "to_table", i).integer == TS_TABLE_GPU_OP &&
 			cell_of(&table, "to_row", i).integer == 2;
