@@ -26,8 +26,6 @@
 #include "record/recording/snapshot_cut.h"
 #include "sbt/continued.h"
 
-TS_DEFINE_AUTO(ts_writer, ts_writer_close);
-
 /* What takes more than this is decoded into a file in $TMPDIR, not into memory. */
 #define MEMORY_BYTES (UINT64_C(64) << 20)
 /* The trace is read once: speed counts, not size. */
