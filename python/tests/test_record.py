@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from support import PATIENCE, TOOL, ProgramTest, await_that, rows
+from support import PATIENCE, TOOL, ProgramTest, await_that, is_finished, rows
 
 
 class Record(ProgramTest):
@@ -248,11 +248,7 @@ class Record(ProgramTest):
         self.assertEqual(process.stdout.readline(), "ready\n")
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        await_that(
-            lambda: os.path.exists(self.path("t.sbt"))
-            and not os.path.exists(self.path("t.sbt.journal")),
-            "the end of the recorder",
-        )
+        await_that(lambda: is_finished(self.path("t.sbt")), "the end of the recorder")
         self.assertEqual([row["args"]["i"] for row in rows(self.path("t.sbt"))], [*range(500)])
 
     def test_a_recorder_that_is_killed_is_reported_and_nothing_is_lost(self):

@@ -50,6 +50,6 @@ await grep -q start output
 kill -9 $killed
 wait $killed 2>/dev/null || true
 exec 5>&-
-is_complete() { [ -s t.sbt ] && [ ! -e t.sbt.journal ]; }
+is_complete() { "$TRACESMITH" info --json t.sbt | grep -q '"finished":true' && [ ! -e t.sbt.journal ]; }
 await is_complete
 marks t.sbt
