@@ -133,10 +133,11 @@ static bool decode_block(struct run *run, const struct ts_block *block, struct t
 {
 	struct ts_error err = { 0 };
 
-	if (first && block->type == TS_BLOCK_OPEN && block->bytes >= sizeof(run->open)) {
-		memcpy(&run->open, payload->data, sizeof(run->open));
+	/* Those of earlier versions are shorter. */
+	if (first && block->type == TS_BLOCK_OPEN &&
+	    ts_journal_take_open(payload->data, block->bytes, &run->open)) {
 		run->open.trace_bytes = 0; /* there is no trace that it could belong to */
-		memcpy(payload->data, &run->open, sizeof(run->open));
+		memcpy(payload->data, &run->open, TS_MIN(block->bytes, sizeof(run->open)));
 	}
 	if (block->type == TS_BLOCK_AREA && block->bytes >= sizeof(struct ts_block_area))
 		make_spool(&((const struct ts_block_area *)(const void *)payload->data)->control);
