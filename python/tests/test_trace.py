@@ -394,6 +394,25 @@ class Errors(WithSample):
         with tracesmith.open(path) as whole:
             self.assertEqual(len(whole.slice), 300_000)
 
+    def test_questions_inside_a_question(self):
+        """Waiting for the call that reports progress would never end."""
+        with tracesmith.open(self.big_json(300_000)) as big:
+            failures = []
+
+            def ask(name, done, total):
+                for question in big.states, big.edges, lambda: big.analyze("breakdown"), lambda: big.diff(big), \
+                        lambda: big.export(self.file("inside.json")):
+                    try:
+                        question()
+                    except errors.BusyError as error:
+                        failures.append(str(error))
+
+            big.analyze("functions", progress=ask)
+            self.assertEqual(len(failures) % 5, 0)
+            self.assertIn("used by the call that reports progress", failures[0])
+            # The trace is usable as before.
+            self.assertEqual(len(big.slice), 300_000)
+
     def test_objects_without_a_trace(self):
         from tracesmith import _read
 

@@ -139,13 +139,38 @@ const char **texts_list(struct texts *texts, PyObject *sequence, size_t *ret_cou
 
 static struct trace_handle *new_handle(void)
 {
+	pthread_mutexattr_t attributes;
 	struct trace_handle *handle = calloc(1, sizeof(*handle));
 
 	if (!handle)
 		return NULL;
 	atomic_init(&handle->references, 1);
-	pthread_mutex_init(&handle->lock, NULL);
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&handle->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
 	return handle;
+}
+
+int trace_handles_lock(struct trace_handle *a, struct trace_handle *b, struct ts_error *err)
+{
+	/* Always in the same order. */
+	struct trace_handle *first = b && b < a ? b : a, *second = first == a ? b : a;
+
+	if (pthread_mutex_lock(&first->lock))
+		return ts_error_set(err, TS_EBUSY,
+				    "the trace is used by the call that reports progress");
+	if (!second || second == first || !pthread_mutex_lock(&second->lock))
+		return TS_OK;
+	pthread_mutex_unlock(&first->lock);
+	return ts_error_set(err, TS_EBUSY, "the trace is used by the call that reports progress");
+}
+
+void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b)
+{
+	pthread_mutex_unlock(&a->lock);
+	if (b && b != a)
+		pthread_mutex_unlock(&b->lock);
 }
 
 void trace_handle_hold(struct trace_handle *handle)

@@ -32,6 +32,13 @@ struct trace_handle {
 void trace_handle_hold(struct trace_handle *handle);
 void trace_handle_drop(void *context); /* any thread, with or without the GIL */
 
+/*
+ * Without the GIL. TS_EBUSY in a progress function of a call that uses the same traces: waiting for
+ * that call would never end. `b` may be NULL, or the same.
+ */
+int trace_handles_lock(struct trace_handle *a, struct trace_handle *b, struct ts_error *err);
+void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b);
+
 /* A reference to what an object of type Job has open; NULL with an exception: it was closed. */
 struct trace_handle *trace_handle_of(PyObject *self);
 

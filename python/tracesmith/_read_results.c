@@ -313,9 +313,11 @@ PyObject *job_analyze(PyObject *self, PyObject *arguments, PyObject *keywords)
 		options.option_count = choice.option_count;
 		options.context = &choice.progress;
 		without_gil = PyEval_SaveThread();
-		pthread_mutex_lock(&handle->lock);
-		failed = ts_analyze(handle->job, name, &options, &result, &err);
-		pthread_mutex_unlock(&handle->lock);
+		failed = trace_handles_lock(handle, NULL, &err);
+		if (!failed) {
+			failed = ts_analyze(handle->job, name, &options, &result, &err);
+			trace_handles_unlock(handle, NULL);
+		}
 		PyEval_RestoreThread(without_gil);
 		if (failed)
 			raise_error(&err);
@@ -326,21 +328,6 @@ PyObject *job_analyze(PyObject *self, PyObject *arguments, PyObject *keywords)
 	trace_handle_drop(handle);
 	choice_release(&choice);
 	return answer;
-}
-
-/* Locks both, always in the same order. */
-static void lock_both(struct trace_handle *a, struct trace_handle *b)
-{
-	pthread_mutex_lock(a < b ? &a->lock : &b->lock);
-	if (a != b)
-		pthread_mutex_lock(a < b ? &b->lock : &a->lock);
-}
-
-static void unlock_both(struct trace_handle *a, struct trace_handle *b)
-{
-	pthread_mutex_unlock(&a->lock);
-	if (a != b)
-		pthread_mutex_unlock(&b->lock);
 }
 
 /* diff(other, options={...}, steps=...) -> (outcome, tables, notes) */
@@ -373,9 +360,11 @@ PyObject *job_diff(PyObject *self, PyObject *arguments, PyObject *keywords)
 		options.option_count = choice.option_count;
 		options.context = &choice.progress;
 		without_gil = PyEval_SaveThread();
-		lock_both(a, b);
-		failed = ts_diff(a->job, b->job, &options, &outcome, &result, &err);
-		unlock_both(a, b);
+		failed = trace_handles_lock(a, b, &err);
+		if (!failed) {
+			failed = ts_diff(a->job, b->job, &options, &outcome, &result, &err);
+			trace_handles_unlock(a, b);
+		}
 		PyEval_RestoreThread(without_gil);
 		if (failed)
 			raise_error(&err);
@@ -494,7 +483,7 @@ PyObject *job_states(PyObject *self, PyObject *arguments, PyObject *keywords)
 	PyObject *list = NULL;
 	struct choice choice;
 	struct ts_error err;
-	int lanes, failed;
+	int lanes, locked, failed;
 
 	if (!PyArg_ParseTuple(arguments, "p", &lanes) || choice_init(&choice, keywords))
 		return NULL;
@@ -503,8 +492,9 @@ PyObject *job_states(PyObject *self, PyObject *arguments, PyObject *keywords)
 	if (handle) {
 		options = state_options(&choice, &numbers);
 		without_gil = PyEval_SaveThread();
-		pthread_mutex_lock(&handle->lock);
-		failed = ts_state_open(&cursor, handle->job,
+		locked = !trace_handles_lock(handle, NULL, &err);
+		failed = !locked ||
+			 ts_state_open(&cursor, handle->job,
 				       lanes ? TS_STATE_LANES : TS_STATE_COMMANDS, &options, &err);
 		PyEval_RestoreThread(without_gil);
 		if (failed)
@@ -512,7 +502,8 @@ PyObject *job_states(PyObject *self, PyObject *arguments, PyObject *keywords)
 		else if (!PyErr_Occurred())
 			list = collect_states(cursor);
 		ts_state_close(cursor);
-		pthread_mutex_unlock(&handle->lock);
+		if (locked)
+			trace_handles_unlock(handle, NULL);
 	}
 	numbers_release(&numbers);
 	trace_handle_drop(handle);
@@ -565,7 +556,7 @@ PyObject *job_dependencies(PyObject *self, PyObject *arguments, PyObject *keywor
 	PyObject *list = NULL;
 	struct choice choice;
 	struct ts_error err;
-	int failed;
+	int locked, failed;
 
 	if (!PyArg_ParseTuple(arguments, "") || choice_init(&choice, keywords))
 		return NULL;
@@ -573,15 +564,16 @@ PyObject *job_dependencies(PyObject *self, PyObject *arguments, PyObject *keywor
 	if (handle) {
 		options = state_options(&choice, &numbers);
 		without_gil = PyEval_SaveThread();
-		pthread_mutex_lock(&handle->lock);
-		failed = ts_dependency_open(&cursor, handle->job, &options, &err);
+		locked = !trace_handles_lock(handle, NULL, &err);
+		failed = !locked || ts_dependency_open(&cursor, handle->job, &options, &err);
 		PyEval_RestoreThread(without_gil);
 		if (failed)
 			raise_error(&err);
 		else if (!PyErr_Occurred())
 			list = collect_dependencies(cursor);
 		ts_dependency_close(cursor);
-		pthread_mutex_unlock(&handle->lock);
+		if (locked)
+			trace_handles_unlock(handle, NULL);
 	}
 	trace_handle_drop(handle);
 	choice_release(&choice);
@@ -650,9 +642,11 @@ PyObject *job_export(PyObject *self, PyObject *arguments, PyObject *keywords)
 	exporting.progress.callable = progress == Py_None ? NULL : progress;
 	exporting.left_out = PyList_New(0);
 	without_gil = PyEval_SaveThread();
-	pthread_mutex_lock(&handle->lock);
-	failed = exporter->run(handle->readers[trace], fd, &options, &err);
-	pthread_mutex_unlock(&handle->lock);
+	failed = trace_handles_lock(handle, NULL, &err);
+	if (!failed) {
+		failed = exporter->run(handle->readers[trace], fd, &options, &err);
+		trace_handles_unlock(handle, NULL);
+	}
 	PyEval_RestoreThread(without_gil);
 	trace_handle_drop(handle);
 	if (failed || PyErr_Occurred()) {
