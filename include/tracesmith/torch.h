@@ -26,7 +26,8 @@ enum ts_torch_stage_of {
 	TS_TORCH_UNKNOWN = 0,
 	TS_TORCH_FORWARD = 1,
 	TS_TORCH_BACKWARD = 2,
-	TS_TORCH_STEP = 3, /* of an optimizer */
+	TS_TORCH_STEP = 3,      /* of an optimizer */
+	TS_TORCH_RECOMPUTE = 4, /* a forward within a backward pass: gradient checkpointing */
 };
 
 /* No value, in each member of type int64_t below. */
@@ -72,6 +73,12 @@ TS_EMIT_API uint64_t ts_torch_row(const struct ts_torch_row *row);
  * ignored.
  */
 TS_EMIT_API void ts_torch_device_time(uint64_t serial, int64_t device_ns);
+
+/*
+ * How often ts_step() was called in this process while a tracer was live, by whomever; ret_number
+ * (may be NULL) is the last number, and untouched if there was none.
+ */
+TS_EMIT_API uint64_t ts_torch_steps(int64_t *ret_number);
 
 #ifdef __cplusplus
 }

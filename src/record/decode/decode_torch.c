@@ -259,7 +259,7 @@ bool decode_torch(struct ts_decoder *decoder, struct decode_area *area, struct d
 	struct held held = { .serial = event->torch->serial };
 	int64_t early_ns;
 
-	if (ts_live_kind_of(event->torch->device_stage) > TS_STAGE_STEP ||
+	if (ts_live_kind_of(event->torch->device_stage) > TS_STAGE_RECOMPUTE ||
 	    !fill_row(decoder, area, event, &held.row)) {
 		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
