@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tracesmith.torch, with a real PyTorch: python/tests/test_torch_*.py. They run with the first of
+# $TRACESMITH_TORCH_PYTHON, python3, and the environment of scripts/torch-venv that has torch.
+# shellcheck source=../lib/package.sh
+. "$TS_SOURCE/tests/lib/package.sh"
+
+for python in ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} python3 \
+	"$TS_BUILD/torch-venv/bin/python" "$TS_SOURCE/build/torch-venv/bin/python"; do
+	if "$python" -c 'import torch, tracesmith._torch' 2>/dev/null; then
+		export PYTHON=$python
+		torch=$("$python" -c 'import torch; print(torch.__version__)')
+		break
+	fi
+done
+if [ -z "${torch:-}" ]; then
+	echo "skip: no Python with torch for which the package was built (see scripts/torch-venv)"
+	exit 77
+fi
+echo "torch $torch"
+# One thread: the tests do little work, and run beside others.
+export OMP_NUM_THREADS=1
+unset "${!PROBING_@}" TRACESMITH_TORCH_PROFILING
+run_package_tests test_torch_table test_torch_backward test_torch_unseen test_torch_compile \
+	test_torch_steps test_torch_settings test_torch_watch test_torch_jobs
