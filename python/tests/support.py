@@ -26,6 +26,14 @@ def rows(path: str, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def is_finished(path: str) -> bool:
+    """True once its recorder has ended: it has a complete trace, and no journal."""
+    done = subprocess.run([TOOL, "info", path, "--json"], capture_output=True, text=True)
+    if done.returncode or os.path.exists(path + ".journal"):
+        return False
+    return bool(json.loads(done.stdout)["finished"])
+
+
 def await_that(condition: Callable[[], Any], what: str) -> Any:
     """Waits until a condition holds."""
     end = time.monotonic() + PATIENCE

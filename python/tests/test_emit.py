@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import unittest
 
 import tracesmith
-from support import ProgramTest, await_that, rows
+from support import ProgramTest, await_that, is_finished, rows
 
 
 def end_of(row):
@@ -259,6 +260,44 @@ class Events(ProgramTest):
         names = {row["name"] for row in rows(self.path("t.sbt"), "--table", "thread")}
         self.assertLessEqual({f"worker {n}" for n in range(4)}, names)
 
+    def test_threads_meet_new_names_and_keys_at_once(self):
+        found = self.traced("""
+            import asyncio, sys, threading, tracesmith
+
+            sys.setswitchinterval(1e-6)
+            start = threading.Barrier(8)
+
+            async def wait(i):
+                with tracesmith.span(f"task {i % 10}"):
+                    await asyncio.sleep(0)
+
+            async def main():
+                await asyncio.gather(*(wait(i) for i in range(20)))
+
+            def work(n):
+                start.wait()
+                for i in range(300):
+                    with tracesmith.span(f"name {i}", "test"), tracesmith.span("same"):
+                        tracesmith.instant(f"mark {i}", **{f"key {i % 50}": i, "n": n})
+                asyncio.run(main())
+
+            threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+        """)
+        counts = collections.Counter((row["table"], row["name"]) for row in found)
+        for i in range(300):
+            self.assertEqual(counts["slice", f"name {i}"], 8)
+            self.assertEqual(counts["mark", f"mark {i}"], 8)
+        self.assertEqual(counts["slice", "same"], 8 * 300)
+        self.assertEqual(sum(counts["slice", f"task {i}"] for i in range(10)), 8 * 20)
+        for row in found:
+            if row["table"] == "mark":
+                i = int(row["name"].split()[1])
+                self.assertEqual(row["args"][f"key {i % 50}"], i)
+            else:
+                self.assertGreaterEqual(row["duration"], 0)
+
     def test_an_exception_ends_its_spans(self):
         found = self.traced("""
             import tracesmith
@@ -307,9 +346,7 @@ class Events(ProgramTest):
         self.assertEqual(process.stdout.readline(), "ready\n")
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        await_that(
-            lambda: not os.path.exists(self.path("t.sbt.journal")), "the end of the recorder"
-        )
+        await_that(lambda: is_finished(self.path("t.sbt")), "the end of the recorder")
         found = rows(self.path("t.sbt"))
         marks = [row["args"]["i"] for row in found if row["name"] == "mark"]
         self.assertEqual(marks, [*range(1000)])

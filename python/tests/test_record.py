@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from support import PATIENCE, TOOL, ProgramTest, await_that, rows
+from support import PATIENCE, TOOL, ProgramTest, await_that, is_finished, rows
 
 
 class Record(ProgramTest):
@@ -145,14 +145,47 @@ class Record(ProgramTest):
             error(lambda: tracesmith.start("t.sbt"))
             error(lambda: tracesmith.start(""))
             error(lambda: tracesmith.start("x" * 2000))
+            error(lambda: tracesmith.start("%r.sbt"))
         """)
         lines = output.splitlines()
         self.assertEqual(
             [line.split()[0] for line in lines],
-            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "ENAMETOOLONG"],
+            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "EINVAL", "EINVAL"],
         )
         self.assertIn("recorded already", lines[1])
         self.assertIn("TRACESMITH_RECORDER", lines[3])
+        self.assertIn("empty", lines[4])
+        self.assertIn("too long", lines[5])
+        self.assertIn("rank is unknown", lines[6])
+
+    def test_any_kind_of_path(self):
+        self.run_program("""
+            import os, pathlib, tracesmith
+
+            for path in (b"bytes.sbt", pathlib.Path("path.sbt"), "Umlaut ä.sbt", b"raw \\xff.sbt"):
+                with tracesmith.record(path) as recording:
+                    tracesmith.instant("stored")
+                assert recording.path == os.path.abspath(os.fsdecode(path)), recording.path
+                assert recording.summary.events == 1, recording.summary
+        """)
+
+    def test_paths_have_patterns(self):
+        output = self.run_program(
+            """
+            import os, tracesmith
+
+            with tracesmith.record("job/rank%r-%q{NAME}-%p.sbt") as recording:
+                tracesmith.instant("stored")
+            assert recording.path == recording.summary.path
+            assert recording.summary.events == 1 and str(os.getpid()) in recording.path
+            print(recording.path)
+            """,
+            RANK="3",
+            WORLD_SIZE="8",
+            NAME="x",
+        )
+        self.assertIn("/job/rank3-x-", output)
+        self.assertEqual([row["name"] for row in rows(output.strip())], ["stored"])
 
     def test_a_program_that_is_recorded_cannot_record_itself(self):
         self.run_program(
@@ -215,11 +248,7 @@ class Record(ProgramTest):
         self.assertEqual(process.stdout.readline(), "ready\n")
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        await_that(
-            lambda: os.path.exists(self.path("t.sbt"))
-            and not os.path.exists(self.path("t.sbt.journal")),
-            "the end of the recorder",
-        )
+        await_that(lambda: is_finished(self.path("t.sbt")), "the end of the recorder")
         self.assertEqual([row["args"]["i"] for row in rows(self.path("t.sbt"))], [*range(500)])
 
     def test_a_recorder_that_is_killed_is_reported_and_nothing_is_lost(self):

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -393,6 +394,25 @@ class Errors(WithSample):
         with tracesmith.open(path) as whole:
             self.assertEqual(len(whole.slice), 300_000)
 
+    def test_questions_inside_a_question(self):
+        """Waiting for the call that reports progress would never end."""
+        with tracesmith.open(self.big_json(300_000)) as big:
+            failures = []
+
+            def ask(name, done, total):
+                for question in big.states, big.edges, lambda: big.analyze("breakdown"), lambda: big.diff(big), \
+                        lambda: big.export(self.file("inside.json")):
+                    try:
+                        question()
+                    except errors.BusyError as error:
+                        failures.append(str(error))
+
+            big.analyze("functions", progress=ask)
+            self.assertEqual(len(failures) % 5, 0)
+            self.assertIn("used by the call that reports progress", failures[0])
+            # The trace is usable as before.
+            self.assertEqual(len(big.slice), 300_000)
+
     def test_objects_without_a_trace(self):
         from tracesmith import _read
 
@@ -488,6 +508,30 @@ class Writing(WithSample):
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
 
 
+class Live(unittest.TestCase):
+    CODE = """
+import os, tracesmith
+tracesmith.start("live.sbt")
+for number in range(5):
+    with tracesmith.span("step", "train", number=number):
+        pass
+tracesmith.flush()
+with tracesmith.open(os.getpid()) as trace:
+    print([row.args for row in trace.slice(["args"])])
+tracesmith.stop()
+"""
+
+    def test_this_process(self):
+        if "TRACESMITH_RECORDER" not in os.environ:
+            print(f"skip: {self.id()}: TRACESMITH_RECORDER does not name a recorder")
+            self.skipTest("no recorder")
+        package = os.path.dirname(os.path.dirname(os.path.abspath(tracesmith.__file__)))
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, stdout=subprocess.PIPE, check=True,
+                                  env=dict(os.environ, PYTHONPATH=package))
+        self.assertEqual(done.stdout.decode().strip(), str([f'{{"number":{number}}}' for number in range(5)]))
+
+
 class WithPackages(WithSample):
     def test_pyarrow_equals_csv(self):
         """Every cell as pyarrow reads it, against the CSV of the tool."""
@@ -543,9 +587,9 @@ class WithPackages(WithSample):
 
     def test_duckdb(self):
         duckdb, _ = need(self, "duckdb", "pyarrow")
-        kernels = self.trace.gpu_op.to_arrow()
-        found = duckdb.sql("SELECT name, sum(duration), count(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall()
-        self.assertEqual(found, [(f"kernel_{i}", 20 * 4 * NS, 20) for i in range(5)])
+        for kernels in self.trace.gpu_op, self.trace.gpu_op.to_arrow():
+            found = duckdb.sql("SELECT name, sum(duration), count(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall()
+            self.assertEqual(found, [(f"kernel_{i}", 20 * 4 * NS, 20) for i in range(5)])
 
     def test_missing_packages_are_named(self):
         hidden = {name: sys.modules.get(name) for name in ("pandas", "pyarrow", "polars")}

@@ -12,6 +12,7 @@
 #include "agent/emit.h"
 #include "agent/emit_inline.h"
 #include "agent/tracer.h"
+#include "base/local/rank.h"
 
 #define BUCKETS 4096u
 #define PAGE_MODULES 1024u
@@ -143,24 +144,13 @@ static struct ts_emit_site *site_of(uint32_t number)
 /* Read once: later changes of the environment are not seen. Never -1 by itself. */
 static int32_t rank_of_environment(void)
 {
-	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-					     "SLURM_PROCID" };
 	static int32_t known = INT32_MIN;
 	int32_t rank = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	struct ts_rank of_self;
 
 	if (AGENT_LIKELY(rank != INT32_MIN))
 		return rank;
-	rank = TS_TORCH_NO_RANK;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *text = getenv(names[i]);
-		char *end;
-		long value = text && *text ? strtol(text, &end, 10) : -1;
-
-		if (value >= 0 && value <= INT32_MAX && !*end) {
-			rank = (int32_t)value;
-			break;
-		}
-	}
+	rank = ts_rank_of_self(&of_self) ? (int32_t)of_self.rank : TS_TORCH_NO_RANK;
 	__atomic_store_n(&known, rank, __ATOMIC_RELAXED);
 	return rank;
 }
