@@ -47,7 +47,7 @@ class ImportHook:
         """Calls the function at once if the module is imported already."""
         module = sys.modules.get(self._name)
         if module is None:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self)
         elif not getattr(getattr(module, "__spec__", None), "_initializing", False):
             self._call()
 
@@ -92,7 +92,7 @@ class ImportHook:
 
     def _call(self) -> None:
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         function, self._function = self._function, _nothing
         try:
             function()

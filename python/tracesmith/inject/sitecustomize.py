@@ -4,6 +4,7 @@
 #
 # A package that the program's Python has takes precedence, and so does its sitecustomize. This file
 # is valid Python 2, because any interpreter may import it; only 3.9 and later get the package.
+# mypy: ignore-errors
 import os
 import sys
 

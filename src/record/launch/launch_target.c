@@ -258,15 +258,15 @@ static void set_python_path(struct environment *environment)
 		return;
 	ts_text_append_str(text, folder);
 	/* The rest stays as it is: an empty element means the current directory. */
-	while (before && *before) {
-		size_t length = strcspn(before, ":");
+	for (const char *rest = before ? before : ""; *rest;) {
+		size_t length = strcspn(rest, ":");
 
-		if (!is_injection(before, length)) {
+		if (!is_injection(rest, length)) {
 			ts_text_append_char(text, ':');
-			ts_text_append(text, before, length);
+			ts_text_append(text, rest, length);
 		}
-		before += length;
-		if (*before && !*++before)
+		rest += length;
+		if (*rest && !*++rest)
 			ts_text_append_char(text, ':');
 	}
 }
