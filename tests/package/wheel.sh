@@ -20,6 +20,27 @@ wheel=$(build first)
 cmp "$wheel" "$(build second)" || fail "the same build gives another wheel"
 "$TS_SOURCE/scripts/check-wheel" "$wheel" "$PYTHON"
 
+# An environment may serve several Pythons: the tool takes the libraries of its own build.
+ids=two/lib/python3.%s/site-packages/tracesmith/lib
+mkdir -p two/bin
+ln "$TRACESMITH" two/bin/ 2>/dev/null || cp "$TRACESMITH" two/bin/
+for minor in 1 2 3; do
+	# shellcheck disable=SC2059 # the pattern
+	at=$(printf "$ids" $minor)
+	mkdir -p "$at"
+	ln -s "$TS_BUILD/libtracesmith-agent.so" "$at/"
+	echo 0123456789abcdef >"$at/build-id"
+done
+libraries() { two/bin/tracesmith doctor --json libraries | "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)["checks"][0]["why"])'; }
+[[ $(libraries) == "the libraries in '"*" belong to another build than this tool; reinstall them: "* ]] || fail "other builds only: $(libraries)"
+"$PYTHON" - "$wheel" "${ids/\%s/2}/build-id" <<'END'
+import sys, zipfile
+open(sys.argv[2], "wb").write(zipfile.ZipFile(sys.argv[1]).read("tracesmith/lib/build-id"))
+END
+rm "${ids/\%s/2}/libtracesmith-agent.so" && cp "$TS_BUILD/libtracesmith-agent.so" "${ids/\%s/2}/"
+[[ $(libraries) == "$PWD/${ids/\%s/2};"* ]] || fail "one of three builds: $(libraries)"
+rm -r two
+
 # What a program pays that has the package and does not use it.
 "$PYTHON" - "$TS_SOURCE/python/tracesmith.pth" <<'END'
 import os, sys, time, timeit
