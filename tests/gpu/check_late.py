@@ -50,7 +50,7 @@ def main():
         expect(result["cuda"] == "cupti", f"{name}: CUDA by {result['cuda']}")
         expect(result["lost"] == 0, f"{name}: {result['lost']} events lost")
         rows = [json.loads(line) for line in run([TOOL, "view", "--json", f"late-{number}.sbt"], stderr=None).stdout.splitlines()]
-        span = [row for row in rows if row["name"] == "work"][0]
+        span = [row for row in rows if row.get("name") == "work"][0]
         kernels = [row for row in rows if row["table"] == "gpu_op" and row["kind"] == "kernel"]
         calls = {row["correlation"] for row in rows if row["table"] == "api_call" and row.get("correlation")}
         # A fill, and for each step at least a product, a division and a relu.
