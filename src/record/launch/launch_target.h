@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent preloaded. The program keeps its process group, streams, signals
- * and environment, except for LD_PRELOAD, PYTHONPATH, TRACESMITH_AGENT, TRACESMITH_PYTHON_STACKS and
- * the variables of its backends (backends/recorder/backend_table.h).
+ * and environment, except for LD_PRELOAD, PYTHONPATH, TRACESMITH_AGENT, TRACESMITH_PYTHON_STACKS
+ * and the variables of its backends (backends/recorder/backend_table.h).
  */
 #ifndef TS_RECORD_LAUNCH_LAUNCH_TARGET_H
 #define TS_RECORD_LAUNCH_LAUNCH_TARGET_H
