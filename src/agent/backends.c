@@ -12,6 +12,7 @@
 
 static const struct ts_backend *started[BACKENDS_AT_MOST];
 static unsigned int started_count;
+static bool is_paused; /* they have been stopped, and may be started again */
 
 /* The n-th built-in backend, or NULL. */
 static const struct ts_backend *ours(size_t n)
@@ -101,7 +102,7 @@ static bool restart(const char *name)
 	for (unsigned int i = 0; i < started_count; i++) {
 		if (strcmp(started[i]->name, name) != 0)
 			continue;
-		if (started[i]->stop)
+		if (started[i]->stop && !is_paused)
 			started[i]->stop();
 		started[i]->start();
 		return true;
@@ -124,6 +125,15 @@ void agent_add_backends(const char *list)
 		}
 		list += length + (list[length] == ',');
 	}
+	is_paused = false;
+}
+
+void agent_pause_backends(void)
+{
+	for (unsigned int i = started_count; i-- > 0 && !is_paused;)
+		if (started[i]->stop)
+			started[i]->stop();
+	is_paused = true;
 }
 
 void agent_start_backends(const char *list)
@@ -137,7 +147,7 @@ void agent_stop_backends(void)
 	while (started_count) {
 		const struct ts_backend *backend = started[--started_count];
 
-		if (backend->stop)
+		if (backend->stop && !is_paused)
 			backend->stop();
 	}
 }

@@ -210,6 +210,9 @@ int ts_stop(char *ret_notice, size_t bytes)
 
 	if (ret_notice && bytes)
 		ret_notice[0] = 0;
+	/* While events are still stored: what a device has done reports late. */
+	if (__atomic_load_n(&is_started, __ATOMIC_RELAXED))
+		agent_pause_backends();
 	take_lock(&saved);
 	core = is_started ? ts_process_tracer.core : NULL;
 	if (core)

@@ -470,6 +470,8 @@ extern const struct ts_backend *const agent_backends[] __attribute__((weak));
 void agent_start_backends(const char *list);
 /* The same while others run. Those of the list that run are started again. */
 void agent_add_backends(const char *list);
+/* Stops them until agent_add_backends(): they report what devices have done so far. */
+void agent_pause_backends(void);
 void agent_stop_backends(void);
 
 #endif

@@ -22,6 +22,8 @@ static bool is_begun;
 static bool is_forked;
 /* This library came when CUDA was in use already: the program's calls do not pass our wrappers. */
 static bool is_late;
+/* exiting() has begun: the driver is about to go. */
+static bool has_exited;
 
 bool cuda_is_wanted(void)
 {
@@ -70,11 +72,14 @@ static void emit_facts(void)
 /* Handlers run in reverse order: the driver's own, registered inside cuInit, run after this one. */
 static void exiting(void)
 {
-	if (is_forked || !is_started)
+	has_exited = true;
+	if (is_forked)
 		return;
-	capture_stop();
+	if (is_started)
+		capture_stop();
 	cuda_device_end();
-	cuda_stubs_emit();
+	if (is_started)
+		cuda_stubs_emit();
 }
 
 void cuda_begun(void)
@@ -137,8 +142,11 @@ static int start(void)
 	return 0;
 }
 
+/* At exit, when the driver may be gone, exiting() has run. */
 static void stop(void)
 {
+	if (is_started && !is_forked && !has_exited)
+		cuda_device_flush();
 	is_started = false;
 	want();
 }
