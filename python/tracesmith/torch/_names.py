@@ -23,6 +23,8 @@ _WRAPPERS = {
     "OffloadWrapper": ("_checkpoint_wrapped_module",),
     "OptimizedModule": ("_orig_mod",),
 }
+# In paths of modules that are part of a compiled region, which have no rows.
+_GENERATED = "<generated>"
 # Each search for the root of a module looks at all objects of the process: tens of milliseconds.
 _SEARCHES = 8
 
@@ -70,7 +72,12 @@ def name_module(module: Any, outer: Any) -> None:
     path = _inner_path(path)
     # What was added to the outer module since that was named.
     _walk(outer, path)
-    if not _torch.has_module(module):
+    if _torch.has_module(module):
+        return
+    if issubclass(type(module), torch.fx.GraphModule):
+        # What a compiler made of the outer module.
+        _walk(module, f"{path}.{_GENERATED}")
+    else:
         # It is held by something else than a module: a list, a closure.
         _walk(module, f"{path}.{class_name(module)}")
 
@@ -157,7 +164,9 @@ def _add(module: Any, path: str, inner: Any) -> None:
     known = _torch.module_path(module)
     if known is not None and ("." in known or "." not in path):
         return
-    selected = _select is None or _select(_inner_path(path), class_name(module))
+    selected = _GENERATED not in path and (
+        _select is None or _select(_inner_path(path), class_name(module))
+    )
     _torch.add_module(module, path, selected, inner)
 
 
