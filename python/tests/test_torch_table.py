@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch_support import Net, Rows, TorchCase, read_table, run_program, tokens, tool
 
+import tracesmith
 import tracesmith.torch
 
 
@@ -189,6 +190,15 @@ class TableTest(TorchCase):
         self.assertTrue(8 < len(steps) < 56, steps)
         for step in steps:
             self.assertEqual(len(rows.of("forward", step)), 14)
+
+    def test_flight_mode_of_the_program_goes_on(self) -> None:
+        tracesmith.start()
+        tracesmith.torch.enable()
+        self.train(Net(layers=1))
+        tracesmith.torch.disable()
+        self.assertTrue(tracesmith.is_enabled())
+        tracesmith.stop()
+        self.assertFalse(tracesmith.is_enabled())
 
     def test_without_a_recording_the_newest_rows_are_kept_and_survive_kill(self) -> None:
         run = run_program(

@@ -267,10 +267,14 @@ static PyObject *outside(PyObject *self, PyObject *args)
 static PyObject *start_flight(PyObject *self, PyObject *unused)
 {
 	struct ts_start_options options = { .size = sizeof(options) };
-	int result = ts_start(&options);
+	int result;
 
 	(void)self;
 	(void)unused;
+	/* Somebody else's flight mode is not ours to stop. */
+	if (ts_enabled())
+		Py_RETURN_FALSE;
+	result = ts_start(&options);
 	if (result && result != -EBUSY) {
 		errno = -result;
 		return PyErr_SetFromErrno(PyExc_OSError);
