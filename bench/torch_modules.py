@@ -258,8 +258,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     names = [name for name in VARIANTS if name in options.variants.split(",") or name == "off"]
-    if options.output:
-        tracesmith.start(options.output)
+    # Once for all rounds: what the first rows cost is not a step's.
+    tracesmith.start(options.output)
     for model in options.models.split(","):
         training = Training(model, options.device, options.scale, options.clock)
         training.run(10)
@@ -289,8 +289,7 @@ def main() -> None:
                     f"  {name:18} {middle:+8.2f} %  ({low:+.2f} .. {high:+.2f})"
                     f"  {each_us:+8.2f} us a module and step"
                 )
-    if options.output:
-        tracesmith.stop()
+    tracesmith.stop()
 
 
 if __name__ == "__main__":
