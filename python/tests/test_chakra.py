@@ -180,9 +180,7 @@ def fork_a_child(manager: ChakraTraceManager, ticks: int) -> int:
         with torch.no_grad():
             for _ in range(100):
                 torch.ones(8, 8).sum()
-            for _ in range(ticks):
-                manager.tick_by_flag()
-                torch.ones(8, 8).sum()
+        tick(manager, ticks)
         # PyTorch's destructors hang in a child of a process that has used its profiler.
         manager._finish()
         os._exit(0)
