@@ -23,3 +23,22 @@ export OMP_NUM_THREADS=1
 unset "${!PROBING_@}" TRACESMITH_TORCH_PROFILING
 run_package_tests test_torch_table test_torch_backward test_torch_unseen test_torch_compile \
 	test_torch_steps test_torch_settings test_torch_watch test_torch_jobs
+
+# Asked for by a variable alone: tracesmith is loaded when the program's own import of torch is done,
+# also by a Python that does not have the package.
+cat >train.py <<'END'
+import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    model(torch.ones(2, 2)).sum().backward()
+    optimizer.step()
+END
+for variable in TRACESMITH_TORCH_PROFILING PROBING_TORCH_PROFILING; do
+	rm -f t.sbt
+	env -u PYTHONPATH TRACESMITH_BACKENDS=none $variable=on "$TRACESMITH" record -o t.sbt -- "$PYTHON" train.py
+	rows=$("$TRACESMITH" view -t torch_trace t.sbt | grep -c Linear) || true
+	[ "$rows" -gt 0 ] || { echo "torch: $variable=on has no rows of Linear"; exit 1; }
+	echo "$variable: ok"
+done
