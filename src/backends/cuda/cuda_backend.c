@@ -146,7 +146,7 @@ static int start(void)
 static void stop(void)
 {
 	if (is_started && !is_forked && !has_exited)
-		cuda_device_flush();
+		cuda_device_catch_up();
 	is_started = false;
 	want();
 }

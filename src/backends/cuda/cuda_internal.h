@@ -102,6 +102,9 @@ void cuda_device_prepare(void);
  */
 void cuda_device_flush(void);
 
+/* The program stops a recording: waits, for a moment, for the records of what it has launched. */
+void cuda_device_catch_up(void);
+
 /* A call with this correlation id has succeeded and was emitted. */
 void cuda_device_given(uint32_t correlation);
 

@@ -22,7 +22,7 @@
 #define ASIDE_TRIES 25
 /* How long a thread waits for another one that loads CUPTI. */
 #define REACH_TRIES 500
-/* How long program exit waits for running device work. */
+/* How long the end of a recording, or of the program, waits for running device work. */
 #define FINISH_TRIES 100
 #define TRY_NS 2000000
 
@@ -326,6 +326,23 @@ void cuda_device_flush(void)
 		return;
 	cuda_thread.is_ours++;
 	cupti.ActivityFlushAll(0);
+	cuda_thread.is_ours--;
+	errno = saved;
+}
+
+void cuda_device_catch_up(void)
+{
+	int saved = errno;
+
+	if (cuda_device_state() != CUDA_DEVICE_ON)
+		return;
+	cuda_thread.is_ours++;
+	cupti.ActivityFlushAll(0);
+	for (int i = 0; i < FINISH_TRIES && cuda_buffers_pending(); i++) {
+		nap();
+		cupti.ActivityFlushAll(0);
+	}
+	cuda_helper_catch_up();
 	cuda_thread.is_ours--;
 	errno = saved;
 }

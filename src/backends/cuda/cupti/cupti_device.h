@@ -187,6 +187,8 @@ void cuda_helper_wake(void);
  * calls.
  */
 void cuda_helper_await(void);
+/* Waits until the helper has read all that CUPTI had returned before the call; bounded. */
+void cuda_helper_catch_up(void);
 /* Waits for the last pass, at most 2 s; false: it did not return. */
 bool cuda_helper_stop(void);
 
