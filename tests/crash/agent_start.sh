@@ -36,7 +36,7 @@ read_areas "$TRACESMITH_LIVE_DIR" --counts counts
 pid=$(cut -d' ' -f1 counts)
 for ((i = 0; i < 4000; i++)); do [ ! -e said ] || break; sleep 0.05; done
 area=$(ls "$TRACESMITH_LIVE_DIR")
-grep -qFx "arguments record --detached --area $area -o $PWD/t-$pid-%.sbt" said || fail "recorder: $(cat said)"
+grep -qFx "arguments record --detached --area $area -o $PWD/t-$pid-%.sbt --make-folders" said || fail "recorder: $(cat said)"
 grep -qFx "directory /" said || fail "recorder: $(cat said)"
 ! grep -qE 'LD_PRELOAD|TRACESMITH|FERRUM' <(grep -v ^arguments said) || fail "environment: $(cat said)"
 [ "$(grep '^fd' said | grep -vE '/recorder$|pipe:')" = $'fd 0 /dev/null\nfd 1 /dev/null\nfd 2 /dev/null' ] || fail "descriptors: $(cat said)"
