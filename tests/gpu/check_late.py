@@ -9,6 +9,7 @@ from common import *
 
 module_or_skip("torch")
 PACKAGE = os.path.join(BUILD, "python")
+CLOCK_NS = 20_000
 PROGRAM = """
 import json, os, sys
 import torch, tracesmith
@@ -56,7 +57,10 @@ def main():
         # A fill, and for each step at least a product, a division and a relu.
         expect(len(kernels) >= 3 * result["steps"], f"{name}: {len(kernels)} kernels in {result['steps']} steps")
         expect(all(row["correlation"] in calls for row in kernels), f"{name}: kernels without a launch")
-        expect(all(span["start"] <= row["start"] <= span["start"] + span["duration"] for row in kernels), f"{name}: a kernel outside of its span")
+        # The clock of the device is known to a few microseconds.
+        outside = [row["start"] - span["start"] for row in kernels
+                   if not -CLOCK_NS <= row["start"] - span["start"] <= span["duration"] + CLOCK_NS]
+        expect(not outside, f"{name}: {len(outside)} kernels outside of its span, at {outside[:3]} ns of {span['duration']}")
         figures[f"kernels_{number}"] = len(kernels)
     ratio = figures["kernels_1"] / max(figures["kernels_0"], 1)
     expect(2 < ratio < 3, f"kernels of 25 and 10 steps: {ratio:.2f} times as many")
