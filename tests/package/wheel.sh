@@ -75,9 +75,9 @@ x86_64) native=x86_64 other=aarch64 other_debian=arm64 ;;
 *) native=aarch64 other=x86_64 other_debian=amd64 ;;
 esac
 "$TS_SOURCE/scripts/check-wheel" release/*_$native.whl "$PYTHON"
-if "$PYTHON" -m auditwheel --version >/dev/null 2>&1; then
+if command -v auditwheel >/dev/null; then
 	for wheel in release/*.whl; do
-		"$PYTHON" -m auditwheel show "$wheel" >audit
+		auditwheel show "$wheel" >audit
 		grep -q '"manylinux_2_17_' audit || fail "auditwheel: $(cat audit)"
 	done
 	echo "auditwheel: manylinux_2_17"
@@ -103,6 +103,7 @@ if [ -e "$root/.complete" ] && [ "$(id -u)" = 0 ]; then
 	cp spans.py "$root/tmp/check/"
 	cat >"$root/tmp/check/run.sh" <<'END'
 set -e
+unset TRACESMITH_LIVE_DIR
 mount -t proc proc /proc
 mkdir -p /dev/shm
 mount -t tmpfs shm /dev/shm
