@@ -29,8 +29,8 @@ cmp bytes copy || fail "standard input or output was touched"
 "$TRACESMITH" record -q -o t.sbt -- sh -c 'echo one; echo two >&2' >out 2>err
 [ "$(cat out)" = one ] && [ "$(cat err)" = two ] || fail "streams are mixed up: $(cat out err)"
 # The environment is unchanged except for two variables.
-env | grep -vE '^(_|LD_PRELOAD|TRACESMITH_AGENT)=' | sort >before
-"$TRACESMITH" record -q -o t.sbt -- env | grep -vE '^(_|LD_PRELOAD|TRACESMITH_AGENT)=' | sort >after
+env | grep -vE '^(_|LD_PRELOAD|PYTHONPATH|TRACESMITH_AGENT)=' | sort >before
+"$TRACESMITH" record -q -o t.sbt -- env | grep -vE '^(_|LD_PRELOAD|PYTHONPATH|TRACESMITH_AGENT)=' | sort >after
 cmp -s before after || fail "the environment differs: $(diff before after)"
 
 # Signals to the recorder go to the program.
