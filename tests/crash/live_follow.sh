@@ -28,7 +28,7 @@ cmp bytes copy || fail "standard input or output was touched"
 [ ! -s stderr ] || fail "something is on standard error: $(cat stderr)"
 "$TRACESMITH" record -q -o t.sbt -- sh -c 'echo one; echo two >&2' >out 2>err
 [ "$(cat out)" = one ] && [ "$(cat err)" = two ] || fail "streams are mixed up: $(cat out err)"
-# The environment is unchanged except for two variables.
+# The environment is unchanged except for what makes it a target: LD_PRELOAD, PYTHONPATH and TRACESMITH_AGENT.
 env | grep -vE '^(_|LD_PRELOAD|PYTHONPATH|TRACESMITH_AGENT)=' | sort >before
 "$TRACESMITH" record -q -o t.sbt -- env | grep -vE '^(_|LD_PRELOAD|PYTHONPATH|TRACESMITH_AGENT)=' | sort >after
 cmp -s before after || fail "the environment differs: $(diff before after)"
