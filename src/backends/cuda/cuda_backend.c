@@ -3,6 +3,7 @@
  * The backend `cuda`: start and stop, and what happens at cuInit(), fork() and exit. The library is
  * preloaded next to the agent, which finds `ts_backend` in it, as in third-party backends.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,19 @@ static bool is_initialized(void)
 	return is;
 }
 
+/* True if it was preloaded: the program's calls pass our wrappers. A forked child starts late, too.
+ */
+static bool is_preloaded(void)
+{
+	/* Not RTLD_DEFAULT, which also looks in this library if it was opened alone. */
+	void *program = dlopen(NULL, RTLD_LAZY);
+	void *first = program ? dlsym(program, "cuInit") : NULL;
+	Dl_info found, own;
+
+	return first && dladdr(first, &found) && dladdr(&is_started, &own) &&
+	       found.dli_fbase == own.dli_fbase;
+}
+
 /*
  * A program that starts its own recording may load this library late (docs/cuda.md). CUPTI then
  * shows what the device does from here on. A recording that is started again describes the devices
@@ -117,7 +131,7 @@ static void begin_late(void)
 	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED)) {
 		cuda_devices_emit();
 		emit_facts();
-	} else if (is_initialized()) {
+	} else if (!is_preloaded() && is_initialized()) {
 		is_late = true;
 		cuda_begun();
 	}
