@@ -114,7 +114,7 @@ static bool is_preloaded(void)
 {
 	/* Not RTLD_DEFAULT, which also looks in this library if it was opened alone. */
 	void *program = dlopen(NULL, RTLD_LAZY);
-	void *first = program ? dlsym(program, "cuInit") : NULL;
+	void *first = program ? cuda_symbol(program, "cuInit") : NULL;
 	Dl_info found, own;
 
 	return first && dladdr(first, &found) && dladdr(&is_started, &own) &&
