@@ -245,11 +245,15 @@ static int choose_operands(struct analyze *analyze, int count, char **operands)
 	size_t all;
 	int before, after;
 
+	bool is_live = analyze->choice.processes.count > 0;
+
 	if (count == 0)
-		return ts_report_usage("TRACE is missing");
+		return is_live ? ts_report_usage(
+					 "which analysis? NAME is missing; --list lists them")
+			       : ts_report_usage("TRACE or -p PID is missing");
 	if (!split_operands(analyze, count, operands, &before, &after))
 		return no_name(count, operands);
-	if (analyze->path_count == 0)
+	if (analyze->path_count == 0 && !is_live)
 		return ts_report_usage("TRACE is missing: tracesmith analyze TRACE %s",
 				       operands[0]);
 	ts_analysis_table(&all);
@@ -519,6 +523,7 @@ static int add_options(struct analyze *analyze)
 {
 	const struct ts_option first[] = {
 		TS_OPTION_FLAG("list", 0, &analyze->list, "list the analyses"),
+		TS_WORK_PROCESS_OPTION(analyze->choice),
 		TS_WORK_CHOICE_OPTIONS(analyze->choice),
 		TS_OPTION_INTEGER("top", 0, "N", &analyze->options.top, 1, INT64_MAX,
 				  "show N rows of each table in text; JSON and CSV have all"),
@@ -565,7 +570,8 @@ static void append_examples(struct ts_text *out)
 		if (list[i]->example)
 			ts_text_printf(out, "tracesmith analyze %s\n", list[i]->example);
 	}
-	ts_text_append_str(out, "tracesmith analyze run.sbt all --steps 3-5 --json");
+	ts_text_append_str(out, "tracesmith analyze run.sbt all --steps 3-5 --json\n"
+				"tracesmith analyze -p 4711 breakdown");
 }
 
 static int run_command(struct analyze *analyze, int argc, char **argv)
@@ -595,7 +601,7 @@ int ts_verb_analyze(int argc, char **argv)
 	if (!exit_code) {
 		const struct ts_command command = {
 			.verb = "analyze",
-			.operands = "TRACE... NAME[,NAME...]|all",
+			.operands = "TRACE...|-p PID NAME[,NAME...]|all",
 			.about = ts_text_cstr(&about),
 			.examples = ts_text_cstr(&examples),
 			.exits = "0  done, even if there is nothing to report\n2  usage error\n"

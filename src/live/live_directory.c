@@ -162,8 +162,13 @@ static int check_directory(int fd, const char *path, uid_t uid, struct ts_error 
 	return TS_OK;
 }
 
-static int explain_open(const char *path, struct ts_error *err)
+static int explain_open(const char *path, pid_t root_pid, struct ts_error *err)
 {
+	if (root_pid && (errno == EACCES || errno == EPERM))
+		return ts_error_set(
+			err, TS_EIO,
+			"the files of process %d are not accessible: run as its user or root; in a container, with --cap-add SYS_PTRACE",
+			(int)root_pid);
 	if (errno == ELOOP || errno == ENOTDIR)
 		return ts_error_set(err, TS_EFORMAT, "live directory '%s': not a directory", path);
 	if (errno == ENOENT || errno == ESRCH)
@@ -188,7 +193,7 @@ int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_err
 	else
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return explain_open(path, err);
+		return explain_open(path, root_pid, err);
 	result = check_directory(fd, path, uid, err);
 	if (result)
 		return result;

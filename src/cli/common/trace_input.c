@@ -107,14 +107,17 @@ int ts_trace_input_open_job(struct ts_job **ret_job, const char *const *paths, s
 
 /* ---- what is recorded of a process ---- */
 
-pid_t ts_trace_input_live_pid(int operands, const struct ts_string_list *processes)
+pid_t ts_trace_input_pid(const char *text)
 {
-	const char *text = processes->count == 1 ? processes->items[0] : "";
 	int64_t pid;
 
-	return !operands && !ts_parse_int64(text, strlen(text), &pid) && pid > 0 && pid <= INT32_MAX
-		       ? (pid_t)pid
-		       : 0;
+	return !ts_parse_int64(text, strlen(text), &pid) && pid > 0 && pid <= INT32_MAX ? (pid_t)pid
+											: 0;
+}
+
+pid_t ts_trace_input_live_pid(int operands, const struct ts_string_list *processes)
+{
+	return !operands && processes->count == 1 ? ts_trace_input_pid(processes->items[0]) : 0;
 }
 
 const char *ts_trace_input_live_name(pid_t pid, char name[TS_TRACE_INPUT_NAME_BYTES])
@@ -129,6 +132,16 @@ int ts_trace_input_open_live(struct ts_reader **ret_reader, pid_t pid)
 	struct ts_open_options options = options_of(&input);
 	struct ts_error err;
 	int rc = ts_open_pid(ret_reader, pid, &options, &err);
+
+	return finish(&input, rc, &err);
+}
+
+int ts_trace_input_add_live(struct ts_job *job, pid_t pid)
+{
+	struct input input = { .path = NULL };
+	struct ts_open_options options = options_of(&input);
+	struct ts_error err;
+	int rc = ts_job_add_pid(job, pid, &options, &err);
 
 	return finish(&input, rc, &err);
 }

@@ -15,6 +15,9 @@
 int ts_trace_input_open(struct ts_reader **ret_reader, const char *path);
 int ts_trace_input_open_job(struct ts_job **ret_job, const char *const *paths, size_t count);
 
+/* The number of a process; 0: the text is none. */
+pid_t ts_trace_input_pid(const char *text);
+
 /*
  * `--process N` without a TRACE means what is recorded of that process. Returns N; 0: there is an
  * operand, or the option is not one number.
@@ -27,6 +30,8 @@ const char *ts_trace_input_live_name(pid_t pid, char name[TS_TRACE_INPUT_NAME_BY
 
 /* Opens a snapshot of it: ts_open_pid(). */
 int ts_trace_input_open_live(struct ts_reader **ret_reader, pid_t pid);
+/* Adds one to a job: ts_job_add_pid(). */
+int ts_trace_input_add_live(struct ts_job *job, pid_t pid);
 
 /*
  * The same for a verb that shows only rows of processes that are asked for. All are, if the process

@@ -16,6 +16,7 @@
 void ts_work_choice_release(struct ts_work_choice *choice)
 {
 	ts_string_list_release(&choice->ranks);
+	ts_string_list_release(&choice->processes);
 }
 
 /* ---- what is selected ---- */
@@ -86,11 +87,43 @@ void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int pa
 	TS_AUTO_FREE int64_t *ranks = NULL;
 	struct ts_selection selection = selection_of(choice, &ranks);
 
+	for (size_t i = 0; i < choice->processes.count; i++) {
+		ts_text_append_str(out, i ? " -p " : "-p ");
+		ts_text_append_shell(out, choice->processes.items[i]);
+	}
 	ts_selection_append_arguments(&selection, (const char *const *)paths, (size_t)path_count,
 				      out);
 }
 
 /* ---- loading ---- */
+
+static int check_processes(const struct ts_string_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++) {
+		pid_t pid = ts_trace_input_pid(processes->items[i]);
+
+		if (!pid)
+			return ts_report_usage("option '--process' needs a pid, not '%s'",
+					       processes->items[i]);
+		for (size_t k = 0; k < i; k++) {
+			if (ts_trace_input_pid(processes->items[k]) == pid)
+				return ts_report_usage("process %d is given twice", (int)pid);
+		}
+	}
+	return TS_EXIT_DONE;
+}
+
+static int open_processes(struct ts_job **ret_job, const struct ts_string_list *processes)
+{
+	int exit_code = check_processes(processes);
+
+	if (!exit_code)
+		exit_code = ts_trace_input_open_job(ret_job, NULL, 0);
+	for (size_t i = 0; i < processes->count && !exit_code; i++)
+		exit_code =
+			ts_trace_input_add_live(*ret_job, ts_trace_input_pid(processes->items[i]));
+	return exit_code;
+}
 
 /* A trace given twice would count as two ranks of the job. */
 static int check_twice(int path_count, char **paths)
@@ -143,14 +176,27 @@ static int load(struct ts_work_input *input, unsigned int load_flags, const char
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int load_flags, int path_count, char **paths)
 {
+	const struct ts_string_list *processes = &choice->processes;
+	char name[TS_TRACE_INPUT_NAME_BYTES];
 	int exit_code = select_work(input, choice);
 
 	if (!exit_code)
 		exit_code = check_twice(path_count, paths);
-	if (!exit_code)
+	if (exit_code)
+		return exit_code;
+	if (processes->count && path_count)
+		return ts_report_usage("'--process' takes the place of TRACE: omit '%s'", paths[0]);
+	if (processes->count)
+		exit_code = open_processes(&input->job, processes);
+	else
 		exit_code = ts_trace_input_open_job(&input->job, (const char *const *)paths,
 						    (size_t)path_count);
-	return exit_code ? exit_code : load(input, load_flags, paths[0]);
+	if (exit_code)
+		return exit_code;
+	return load(input, load_flags,
+		    path_count ? paths[0]
+			       : ts_trace_input_live_name(ts_trace_input_pid(processes->items[0]),
+							  name));
 }
 
 int ts_work_input_include_last_steps(struct ts_work_input *input)

@@ -32,6 +32,7 @@ struct ts_work_choice {
 	const char *steps, *step_span, *from, *to, *rounding;
 	bool all, no_align, short_names;
 	struct ts_string_list ranks;
+	struct ts_string_list processes; /* instead of traces */
 };
 
 void ts_work_choice_release(struct ts_work_choice *choice);
@@ -40,6 +41,11 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 	TS_OPTION_FLAG("short-names", 0, &(choice).short_names,                               \
 		       "names of kernels and operators without template and call arguments, " \
 		       "which merges those that differ in nothing else")
+
+#define TS_WORK_PROCESS_OPTION(choice)                                                \
+	TS_OPTION_REPEATED("process", 'p', "PID", &(choice).processes,                \
+			   "instead of a TRACE: what is recorded of this process up " \
+			   "to now; may be repeated, for the ranks of a job")
 
 #define TS_WORK_CHOICE_OPTIONS(choice)                                                          \
 	TS_OPTION_TEXT("steps", 0, "N|A-B|all", &(choice).steps,                                \
@@ -70,7 +76,10 @@ struct ts_work_input {
 	int64_t *ranks;
 };
 
-/* Opens and loads the traces of one job. Returns an exit code; errors have been reported. */
+/*
+ * Opens and loads the traces of one job, or with --process, snapshots of processes. Returns an exit
+ * code; errors have been reported.
+ */
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int load_flags, int path_count, char **paths);
 void ts_work_input_release(struct ts_work_input *input);

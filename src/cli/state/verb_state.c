@@ -213,6 +213,7 @@ int ts_verb_state(int argc, char **argv)
 {
 	struct state state = { .view.top = TS_STATE_SHOWN_LANES };
 	const struct ts_option options[] = {
+		TS_WORK_PROCESS_OPTION(state.choice),
 		TS_OPTION_FLAG("intervals", 'i', &state.intervals,
 			       "list the intervals of each lane"),
 		TS_OPTION_FLAG("commands", 0, &state.commands,
@@ -245,7 +246,7 @@ int ts_verb_state(int argc, char **argv)
 	};
 	const struct ts_command command = {
 		.verb = "state",
-		.operands = "TRACE...",
+		.operands = "TRACE... | -p PID",
 		.about =
 			"Shows the state of each stream and device over time: running, waiting (for what), work "
 			"pending, or idle (why), as totals and as a timeline. A TRACE may be any file that can be "
@@ -255,19 +256,21 @@ int ts_verb_state(int argc, char **argv)
 			"tracesmith state run.sbt --from 10ms --to 12ms --stream 7 --intervals\n"
 			"tracesmith state run.sbt --commands --csv >states.csv\n"
 			"tracesmith state run.sbt --why 4711\n"
-			"tracesmith state rank*.json.gz --json",
+			"tracesmith state rank*.json.gz --json\n"
+			"tracesmith state -p 4711",
 		.exits =
 			"0  success, also without any device activity\n2  usage error\n3  bad input\n"
 			"4  this build cannot decompress a file",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 1,
 		.maximum_operands = -1,
 	};
 	int exit_code;
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
 		exit_code = check_options(&state);
+		if (!exit_code && !argc && !state.choice.processes.count)
+			exit_code = ts_report_usage("TRACE or -p PID is missing");
 		/*
 		 * Work dropped by a selection still ran on the device: it would show up as waits
 		 * and idle time.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# view, info and export of what is recorded of a process up to now: with a recorder, without one,
-# and after its end.
+# view, info, export, analyze and state of what is recorded of a process up to now: with a recorder,
+# without one, and after its end.
 . "$TS_SOURCE/tests/cli/live.sh"
 names() { sed -E -e "s/\b($first|$second|$recorder)\b/PID/g" | sed -E 's/[0-9]+\.[0-9]+ [mu]?s/TIME/'; }
 live_rows() { # argument of view...
@@ -46,6 +46,7 @@ wait $recorder
 echo "recorded: $(rows t.sbt -n tick)"
 
 # Usage.
+t state -p "$recorder" -p "$recorder" | names
 t view
 t view -p "$first" -p "$second" | names
 t view -p emit
@@ -56,10 +57,12 @@ t export -p "$first" | names
 t export -p 0 -o x.json
 
 # Without a recorder, then after its end.
-TRACESMITH_LIVE=1 "$emit" instants:100 make:ready sleep:100000 &
+TRACESMITH_LIVE=1 "$emit" instants:100 spans:4 make:ready sleep:100000 &
 first=$!
 await [ -e ready ]
 echo "without a recorder: $(live_rows -p $first -n tick)"
+echo "analyzed: $("$TRACESMITH" analyze -p $first operators --json | grep -o '"calls": [0-9]*')"
+quietly state -p $first
 kill -9 $first
 wait $first 2>/dev/null || true
 echo "after its end: $(live_rows -p $first -n tick)"
