@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import chakra as chakra
+    from . import errors as errors
+    from . import torch as torch
     from .emit import complete as complete
     from .emit import counter as counter
     from .emit import flush as flush
@@ -37,7 +40,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Submodules (tracesmith.torch, tracesmith.chakra) need no entry.
+# Submodules that need no import statement of their own.
+_MODULES = ("chakra", "errors", "torch")
+
+# Where each public name lives.
 _NAMES = {
     "span": "emit",
     "traced": "emit",
@@ -63,15 +69,17 @@ __all__ = [*_NAMES]
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module("." + name, __name__)
     module = _NAMES.get(name)
     if module is None:
         raise AttributeError(f"module 'tracesmith' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module("." + module, __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+    return sorted({*globals(), *_NAMES, *_MODULES})

@@ -21,4 +21,13 @@ struct ts_row {
 /* Position of the column that best names a row of the table, or -1. */
 int ts_row_name_column(const struct ts_table_info *table);
 
+/*
+ * Position of the column that says how long a row took, or -1. Other than `table->duration`, which
+ * orders and selects rows, also torch_trace's, which is in seconds.
+ */
+int ts_row_duration_column(const struct ts_table_info *table);
+
+/* A value of that column in ns; negative: the row did not end. */
+int64_t ts_row_duration_ns(const struct ts_table_info *table, int64_t value);
+
 #endif

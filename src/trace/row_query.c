@@ -50,7 +50,7 @@ static int64_t longest_row(const struct ts_chunk *chunk)
 	int64_t longest;
 
 	if (table->duration < 0)
-		return 0;
+		return ts_row_duration_column(table) < 0 ? 0 : INT64_MAX;
 	if (chunk->max_end == INT64_MAX ||
 	    __builtin_sub_overflow(chunk->max_end, chunk->min_start, &longest))
 		return INT64_MAX;
@@ -99,9 +99,10 @@ static int get_chunk(struct timeline *timeline, const struct candidate *candidat
 	unsigned int id = candidate->info.table;
 	const struct ts_table_info *table = ts_table_info(id);
 	uint64_t keys = ts_filter_mask(query->filter, id) | UINT64_C(1) << table->start;
+	int position = ts_row_duration_column(table);
 
-	if (table->duration >= 0)
-		keys |= UINT64_C(1) << table->duration;
+	if (position >= 0)
+		keys |= UINT64_C(1) << position;
 	/* If every row is wanted, read all columns at once. */
 	if (query->order == TS_ROW_ORDER_START && !ts_filter_mask(query->filter, id) &&
 	    candidate->info.min_start >= query->from && candidate->info.max_start <= query->to)
@@ -121,6 +122,16 @@ static int64_t duration_of(const struct ts_batch *batch, uint32_t row)
 		return 0;
 	duration = batch->columns[batch->table->duration][row];
 	return duration < 0 ? INT64_MAX : duration;
+}
+
+/* By which rows are ordered: as duration_of(), also in tables that only say how long a row took. */
+static int64_t length_of(const struct ts_batch *batch, uint32_t row)
+{
+	int position = ts_row_duration_column(batch->table);
+	int64_t ns = position < 0 ? 0
+				  : ts_row_duration_ns(batch->table, batch->columns[position][row]);
+
+	return ns < 0 ? INT64_MAX : ns;
 }
 
 static int64_t end_of(int64_t start, int64_t duration)
@@ -149,14 +160,13 @@ static struct ts_row_key key_of(const struct timeline *timeline,
 {
 	struct ts_row_key key = { .chunk = chunk->chunk, .row = row };
 	int64_t start = chunk->keys->columns[chunk->keys->table->start][row];
-	int64_t duration = duration_of(chunk->keys, row);
 
 	if (timeline->query->order == TS_ROW_ORDER_DURATION) {
-		key.axis = ~duration;
+		key.axis = ~length_of(chunk->keys, row);
 		key.second = start;
 	} else {
 		key.axis = start;
-		key.second = ~end_of(start, duration);
+		key.second = ~end_of(start, duration_of(chunk->keys, row));
 	}
 	return key;
 }
@@ -337,7 +347,7 @@ static int start_by_duration(struct timeline *timeline, struct ts_error *err)
 		rc = get_chunk(timeline, &timeline->candidates[i], &chunk, err);
 		for (uint32_t row = 0; !rc && row < chunk->keys->rows; row++) {
 			if (is_wanted(timeline, chunk->keys, row))
-				timeline->classes[class_of(duration_of(chunk->keys, row))]++;
+				timeline->classes[class_of(length_of(chunk->keys, row))]++;
 		}
 		if (!rc)
 			rc = report_progress(timeline, 0, err);

@@ -443,6 +443,7 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 		  unsigned int column)
 {
 	int64_t ns;
+	int position;
 
 	switch (column) {
 	case TS_SHOW_TIME:
@@ -463,8 +464,10 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 		append_string(show, out, value_of(row, "category"));
 		break;
 	case TS_SHOW_DURATION:
-		if (row->table->duration >= 0)
-			append_duration(out, row->columns[row->table->duration]);
+		position = ts_row_duration_column(row->table);
+		if (position >= 0)
+			append_duration(out,
+					ts_row_duration_ns(row->table, row->columns[position]));
 		break;
 	case TS_SHOW_ARGS:
 		append_args(show, out, row);
@@ -513,6 +516,8 @@ static uint64_t name_mask(const struct ts_table_info *table)
 
 uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special)
 {
+	int position;
+
 	switch (special) {
 	case TS_SHOW_TIME:
 		return table->start < 0 ? 0 : UINT64_C(1) << table->start;
@@ -524,7 +529,8 @@ uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_sp
 	case TS_SHOW_CATEGORY:
 		return bit(table, "category");
 	case TS_SHOW_DURATION:
-		return table->duration < 0 ? 0 : UINT64_C(1) << table->duration;
+		position = ts_row_duration_column(table);
+		return position < 0 ? 0 : UINT64_C(1) << position;
 	case TS_SHOW_ARGS:
 		/* Arguments may name any column. */
 		return table->shape < 0 ? 0 : TS_MASK_ALL;

@@ -48,6 +48,7 @@ check() {
 echo "== recorded"
 "$TRACESMITH" record -q -o t.sbt -- "$program" 3 20000
 check t.sbt 3 20000 20000
+t view t.sbt --table torch_trace --sort duration --limit 4 --columns duration,table
 echo "== a device that never answers for some"
 "$TRACESMITH" record -q -o late.sbt -- "$program" 2 3000 late
 check late.sbt 2 3000 3000 late
