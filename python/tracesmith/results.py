@@ -12,6 +12,8 @@ __all__ = ["Column", "Result", "ResultTable"]
 
 _SHOWN_ROWS = 20
 _SHOWN_HTML_ROWS = 50
+# Integers that name something: their digits are not grouped.
+_NUMBERS = {"correlation", "device", "pid", "rank", "step", "stream", "tid"}
 
 
 class Column(NamedTuple):
@@ -33,11 +35,16 @@ def _shown_time(ns: int) -> str:
     return f"{ns} ns"
 
 
-def _shown(value: Any, kind: str) -> str:
+def _shown(value: Any, kind: str, start: int) -> str:
+    """As the tool shows it: instants are times after the start of the trace."""
     if value is None:
         return "-"
     if kind == "time":
         return _shown_time(value)
+    if kind == "instant":
+        return _shown_time(value - start)
+    if kind == "bool":
+        return "yes" if value else "no"
     if kind == "percent":
         return f"{value:.2f} %"
     if kind == "real":
@@ -51,11 +58,12 @@ class ResultTable(Sequence[Any]):
     """Rows of an answer: named tuples, whose names are the keys of the columns.
 
     Times are ns in Python; a column of times that is called ``duration_us`` where it is shown in us
-    is ``duration`` here.
+    is ``duration`` here. Instants are shown as times after ``start``.
     """
 
-    def __init__(self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]]):
+    def __init__(self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]], start: int = 0):
         self.name = name
+        self._start = start
         self.columns = [Column(_key(key, kind), title, kind) for key, title, kind in columns]
         self._row: Any = collections.namedtuple(  # type: ignore[misc]
             "Row", [column.key for column in self.columns], rename=True
@@ -98,13 +106,27 @@ class ResultTable(Sequence[Any]):
         shown = [i for i, column in enumerate(self.columns) if column.title is not None]
         shown = shown or list(range(len(self.columns)))
         titles = [self.columns[i].title or self.columns[i].key for i in shown]
-        rows = [[_shown(row[i], self.columns[i].type) for i in shown] for row in self._rows[:most]]
+        kinds = [
+            "number" if column.key in _NUMBERS and column.type == "integer" else column.type for column in self.columns
+        ]
+        rows = [[_shown(row[i], kinds[i], self._start) for i in shown] for row in self._rows[:most]]
         return titles, rows
+
+    def _is_left(self) -> list[bool]:
+        """Which shown columns are texts."""
+        shown = [column for column in self.columns if column.title is not None] or self.columns
+        return [column.type == "text" for column in shown]
 
     def __str__(self) -> str:
         titles, rows = self._cells(_SHOWN_ROWS)
         widths = [max(map(len, cells)) for cells in zip(titles, *rows)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in [titles, *rows]]
+        is_left = self._is_left()
+        lines = [
+            "  ".join(
+                cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(line, widths, is_left)
+            ).rstrip()
+            for line in [titles, *rows]
+        ]
         if len(self) > len(rows):
             lines.append(f"... {len(self) - len(rows):,} more rows")
         return "\n".join(lines)
@@ -135,9 +157,16 @@ class Result:
     table.
     """
 
-    def __init__(self, name: str, tables: Sequence[Sequence[Any]], notes: list[str], outcome: str | None = None):
+    def __init__(
+        self,
+        name: str,
+        tables: Sequence[Sequence[Any]],
+        notes: list[str],
+        outcome: str | None = None,
+        start: int = 0,
+    ):
         self.name = name
-        self.tables = {table[0]: ResultTable(*table) for table in tables}
+        self.tables = {table[0]: ResultTable(*table, start) for table in tables}
         self.notes = notes
         #: Of a diff: "identical", "alike" or "different".
         self.outcome = outcome

@@ -358,7 +358,7 @@ class Trace:
             short_names=short_names,
             progress=progress,
         )
-        return Result(name, tables, notes)
+        return Result(name, tables, notes, start=self.start or 0)
 
     def diff(
         self,
@@ -381,7 +381,7 @@ class Trace:
             short_names=short_names,
             progress=progress,
         )
-        return Result("diff", tables, notes, outcome)
+        return Result("diff", tables, notes, outcome, self.start or 0)
 
     def states(
         self,
@@ -407,7 +407,7 @@ class Trace:
             **self._selection(steps, ranks, start, end, None, None),
             progress=progress,
         )
-        return Result("states", [("states", _STATE_COLUMNS, rows)], [])
+        return Result("states", [("states", _STATE_COLUMNS, rows)], [], start=self.start or 0)
 
     def edges(
         self,
@@ -420,7 +420,7 @@ class Trace:
     ) -> Result:
         """What waited for what: every dependency, with both ends and the slack between them."""
         rows = self._job.dependencies(**self._selection(steps, ranks, start, end, None, None), progress=progress)
-        return Result("edges", [("edges", _EDGE_COLUMNS, rows)], [])
+        return Result("edges", [("edges", _EDGE_COLUMNS, rows)], [], start=self.start or 0)
 
     def _selection(
         self,
