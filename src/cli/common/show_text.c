@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tracesmith/accelerator.h>
+#include <tracesmith/emit.h>
+
 #include "cli/common/show.h"
 #include "model/short_name.h"
 #include "trace/json_row.h"
@@ -103,6 +106,13 @@ static void append_process(const struct ts_show *show, struct ts_text *out, int6
 	append_label(show, out, process->name, process->pid, process->pid_text, "process");
 }
 
+/* The numbers of "ranges 1" and "async 0" are no tids: the name says all. */
+static bool is_labelled_track(const struct ts_thread_row *thread)
+{
+	return thread->name && thread->tid >= TS_TRACK_RANGES &&
+	       thread->tid < TS_TRACK_ASYNC + UINT16_MAX;
+}
+
 static void append_thread(const struct ts_show *show, struct ts_text *out, int64_t id)
 {
 	const struct ts_thread_row *thread = ts_reader_entity(show->reader, TS_TABLE_THREAD, id);
@@ -113,7 +123,8 @@ static void append_thread(const struct ts_show *show, struct ts_text *out, int64
 	}
 	append_process(show, out, thread->process);
 	ts_text_append_char(out, '/');
-	append_label(show, out, thread->name, thread->tid, thread->tid_text, "thread");
+	append_label(show, out, thread->name, is_labelled_track(thread) ? TS_ABSENT : thread->tid,
+		     thread->tid_text, "thread");
 }
 
 static void append_device(const struct ts_show *show, struct ts_text *out, int64_t id)
