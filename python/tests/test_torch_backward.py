@@ -11,30 +11,38 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch_support import Block, Net, Rows, TorchCase, tokens, with_and_without
 
+import tracesmith
 
-class SlowBackward(torch.autograd.Function):
-    """Counts in its backward, which takes long enough to be seen."""
+
+class Work(torch.autograd.Function):
+    """Shows its backward as a span."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, work: int) -> torch.Tensor:
-        ctx.work = work
+    def forward(ctx: Any, x: torch.Tensor, name: str) -> torch.Tensor:
+        ctx.name = name
         return x.clone()
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
-        for _ in range(ctx.work):
-            grad = grad.sin()
-        return grad, None
+        with tracesmith.span(ctx.name):
+            return grad.sin(), None
 
 
-class Slow(nn.Module):
-    def __init__(self, work: int) -> None:
+class Worker(nn.Module):
+    def __init__(self, name: str) -> None:
         super().__init__()
-        self.work = work
+        self.name = name
         self.weight = nn.Parameter(torch.ones(1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return SlowBackward.apply(x * self.weight, self.work)
+        return Work.apply(x * self.weight, self.name)
+
+
+def times(row: dict[str, Any]) -> tuple[float, float]:
+    """Begin and end, of a row of torch_trace or of a slice."""
+    if "stage" in row:
+        return row["start"], row["start"] + row["duration"] * 1e9
+    return row["start"], row["start"] + row["duration"]
 
 
 class BackwardTest(TorchCase):
@@ -55,33 +63,43 @@ class BackwardTest(TorchCase):
             [root, f"{root}.2", f"{root}.1", f"{root}.1.1", f"{root}.1.0", f"{root}.0"],
         )
 
+    def assert_inside(self, inner: dict[str, Any], outer: dict[str, Any]) -> None:
+        (start, end), (outer_start, outer_end) = times(inner), times(outer)
+        # A duration is stored as a double.
+        self.assertLessEqual(outer_start, start)
+        self.assertLessEqual(end, outer_end + 1000)
+
     def test_a_module_that_shares_its_input_ends_when_the_next_one_begins(self) -> None:
         class Branches(nn.Module):
             def __init__(self) -> None:
                 super().__init__()
-                self.slow = Slow(3000)
-                self.fast = Slow(1)
+                self.first = Worker("work of first")
+                self.second = Worker("work of second")
 
             def forward(self, x: torch.Tensor) -> torch.Tensor:
-                return self.slow(x) + self.fast(x)
+                return self.first(x) + self.second(x)
 
         model = nn.Sequential(nn.Linear(4, 4), Branches())
         with Rows() as rows:
             model(torch.ones(2, 4)).sum().backward()
         spans = {row["module"]: row for row in rows.of("backward")}
-        slow, fast = spans["Sequential.1.slow"], spans["Sequential.1.fast"]
+        first, second = spans["Sequential.1.first"], spans["Sequential.1.second"]
+        work = {row["name"]: row for row in rows.slices}
+        self.assert_inside(work["work of first"], first)
+        self.assert_inside(work["work of second"], second)
         # The later call runs backward first; it does not wait for the other.
-        self.assertLess(fast["seq"], slow["seq"])
-        self.assertLessEqual(fast["start"] + fast["duration"] * 1e9, slow["start"] + 1000)
-        self.assertGreater(slow["duration"], fast["duration"])
+        self.assertLess(second["seq"], first["seq"])
+        self.assertLessEqual(times(second)[1], times(first)[0] + 1000)
 
     def test_modules_without_inputs_that_need_gradients_end_with_the_pass(self) -> None:
-        model = nn.Sequential(Slow(2000), nn.Linear(4, 4))
+        model = nn.Sequential(Worker("work"), nn.Linear(4, 4))
         with Rows() as rows:
             model(torch.ones(2, 4)).sum().backward()
         spans = {row["module"]: row for row in rows.of("backward")}
         self.assertEqual(len(spans), 3)
-        self.assertGreater(spans["Sequential.0"]["duration"], spans["Sequential.1"]["duration"])
+        (work,) = (row for row in rows.slices if row["name"] == "work")
+        self.assert_inside(work, spans["Sequential.0"])
+        self.assertLessEqual(times(spans["Sequential.1"])[1], times(work)[0] + 1000)
 
     def test_several_passes_over_one_graph(self) -> None:
         model = nn.Linear(4, 4)

@@ -107,6 +107,7 @@ class Rows:
         tracesmith.stop()
         self.rows = read_table(self.path)
         self.marks = read_table(self.path, "mark")
+        self.slices = read_table(self.path, "slice")
         self.directory.cleanup()
 
     def of(self, stage: str, step: Optional[int] = None) -> list[dict[str, Any]]:
