@@ -21,7 +21,7 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 	(TS_TABLE_BIT(TS_TABLE_SLICE) | TS_TABLE_BIT(TS_TABLE_GPU_OP) |    \
 	 TS_TABLE_BIT(TS_TABLE_API_CALL) | TS_TABLE_BIT(TS_TABLE_SAMPLE) | \
 	 TS_TABLE_BIT(TS_TABLE_MARK) | TS_TABLE_BIT(TS_TABLE_COUNTER) |    \
-	 TS_TABLE_BIT(TS_TABLE_ALLOCATION))
+	 TS_TABLE_BIT(TS_TABLE_ALLOCATION) | TS_TABLE_BIT(TS_TABLE_TORCH_TRACE))
 
 /* All EVENT tables that hold rows. */
 uint64_t ts_trace_event_tables(const struct ts_reader *reader);
