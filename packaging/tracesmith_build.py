@@ -263,7 +263,7 @@ def run_build(build: Path) -> None:
 
 
 def build_folder(settings: dict[str, Any] | None) -> Path:
-    """pip install . -C build-dir=build takes a build that exists, for the same Python."""
+    """pip install . --config-settings build-dir=build takes a build that exists, for the same Python."""
     default = ROOT / f"build/pip-{sys.implementation.cache_tag}"
     return Path((settings or {}).get("build-dir", default)).resolve()
 

@@ -53,7 +53,7 @@ END
 
 # Editable: Python files of the checkout, and the tool of the build.
 "$PYTHON" -m venv editable
-editable/bin/pip install -q --no-index -e "$TS_SOURCE" -C build-dir="$TS_BUILD" || fail "pip install -e"
+editable/bin/pip install -q --no-index -e "$TS_SOURCE" --config-settings build-dir="$TS_BUILD" || fail "pip install -e"
 [ "$(editable/bin/python -c 'import tracesmith._startup as s, os; print(os.path.realpath(s.__file__))')" = "$TS_SOURCE/python/tracesmith/_startup.py" ] ||
 	fail "an editable install has other files"
 editable/bin/tracesmith record -o t.sbt -- editable/bin/python -c 'import tracesmith
