@@ -21,7 +21,7 @@
  *	BYTES                       large_utf8 (string.text), large_binary (blob.data)
  *
  * A dictionary that all batches share grows with them; once it has more than 65,536 texts, each
- *batch has one of its own.
+ * batch has one of its own (unless TS_ARROW_SHARED_DICTIONARIES is set).
  *
  * What a row does not have is null: an absent value, reference 0, the duration of what did not end.
  * Rows of dictionary tables begin with their implicit `id`. Of several traces, the first column is
@@ -29,7 +29,7 @@
  *
  * Columns that are slow to decode or large are left out unless they are asked for: `args` (the
  * arguments of the row as a JSON object, except in `counter`, whose values they are), `beside`
- *(what stood beside them in an imported file) and `blob.data`.
+ * (what stood beside them in an imported file) and `blob.data`.
  *
  * A batch is a chunk of the file, in file order: rows are sorted by start within a batch. Of an
  * entity table (`device`, `thread` ...) each id comes once, with its newest row. Chunks are decoded
@@ -107,6 +107,8 @@ struct ArrowArrayStream {
 #define TS_ARROW_PLAIN_STRINGS 1u /* STRING columns as large_utf8 instead of dictionaries */
 #define TS_ARROW_ALL_COLUMNS 2u   /* also those that are left out by default */
 
+/* Batches share a column's dictionary however many texts it has: an index means one text. */
+#define TS_ARROW_SHARED_DICTIONARIES 4u
 /* Zero in any member means its default. `size` is sizeof(struct ts_arrow_options). */
 struct ts_arrow_options {
 	size_t size;

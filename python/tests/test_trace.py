@@ -65,6 +65,13 @@ def write_sample(path, kernels=100):
         writer.meta(source=source, key="driver", value={"version": 12})
 
 
+def write_names(path, count):
+    """Slices, each with a name of its own; several chunks from 140,000 on."""
+    with tracesmith.Writer(path) as writer:
+        for number in range(count):
+            writer.slice(start=number * 10, duration=5, name=f"name {number}")
+
+
 class WithSample(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -434,6 +434,8 @@ PyObject *job_rows(PyObject *self, PyObject *arguments, PyObject *keywords)
 
 	if (request_init(&request, arguments, keywords))
 		return NULL;
+	/* Their texts are made once for each index. */
+	request.options.flags |= TS_ARROW_SHARED_DICTIONARIES;
 	rows = new_rows();
 	result = rows ? open_stream(self, &request, &rows->stream) : -1;
 	request_release(&request);
@@ -655,7 +657,8 @@ PyObject *job_overview(PyObject *self, PyObject *arguments)
 	const char *columns[5] = { "start", "duration", NULL, NULL, no_name };
 	struct request request = { .options.size = sizeof(request.options),
 				   .options.columns = columns,
-				   .options.column_count = 5 };
+				   .options.column_count = 5,
+				   .options.flags = TS_ARROW_SHARED_DICTIONARIES };
 	struct overview overview = { .names = 0 };
 	struct ArrowArrayStream stream;
 	long long start, end;

@@ -12,7 +12,7 @@
 /* Values of an enum below this have a name, or their number as text; indices are one byte. */
 #define TS_ARROW_MOST_ENUM_NAMES 127
 
-/* A dictionary with more texts than this is no longer shared by all batches. */
+/* A dictionary with more texts than this is no longer shared by all batches by default. */
 #define TS_ARROW_SHARED_TEXTS 65536u
 
 /* Rows in memory: entities, derived tables. By row, as many words as the table has columns. */
@@ -35,6 +35,7 @@ struct ts_arrow_source {
 	struct ts_reader **readers;
 	size_t reader_count;
 	int64_t from, to;
+	bool shares_dictionaries; /* also large ones */
 	struct ts_arrow_memory *memory;
 	struct ts_arrow_dictionary *dictionaries; /* by field */
 	struct ts_arrow_ids *ids;                 /* by reader and field */

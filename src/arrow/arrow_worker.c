@@ -254,7 +254,8 @@ static int convert(struct ts_arrow_worker *worker, const struct ts_arrow_unit *u
 	for (size_t i = 0; !result && worker->batch->rows && i < worker->source->fields.count;
 	     i++) {
 		result = fill_field(worker, i, views);
-		if (!result && worker->source->fields.list[i].kind == TS_ARROW_NAME)
+		if (!result && worker->source->fields.list[i].kind == TS_ARROW_NAME &&
+		    !worker->source->shares_dictionaries)
 			result = ts_arrow_make_local(worker, i);
 	}
 	return result;

@@ -761,6 +761,13 @@ TS_TEST(many_texts)
 	ts_reader_close(reader);
 }
 
+	table = READ(reader, "slice", .threads = 2, .flags = TS_ARROW_SHARED_DICTIONARIES);
+	TS_CHECK_INT(table.batches[table.batch_count - 1]
+			     .children[find_column(&table, "name")]
+			     ->dictionary->length,
+		     90000);
+	check_cell(__LINE__, &table, "name", 99999, "name 99999");
+	table_release(&table);
 /* ---- limits, several traces ---- */
 
 static struct ts_reader *numbered_marks(int count, const char *name)
