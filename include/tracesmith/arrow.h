@@ -37,7 +37,8 @@
  *
  * Any thread may use a stream, one at a time. Batches and schemas own their memory: they may be
  * released in any order, in any thread, also after the stream. The readers must stay open until the
- * stream is released: see `release_owner`.
+ * stream is released: see `release_owner`. A stream that has begun ends with an error in a child
+ * that fork() makes; there, begin another one.
  */
 #ifndef TRACESMITH_ARROW_H
 #define TRACESMITH_ARROW_H
@@ -106,9 +107,9 @@ struct ArrowArrayStream {
 
 #define TS_ARROW_PLAIN_STRINGS 1u /* STRING columns as large_utf8 instead of dictionaries */
 #define TS_ARROW_ALL_COLUMNS 2u   /* also those that are left out by default */
-
 /* Batches share a column's dictionary however many texts it has: an index means one text. */
 #define TS_ARROW_SHARED_DICTIONARIES 4u
+
 /* Zero in any member means its default. `size` is sizeof(struct ts_arrow_options). */
 struct ts_arrow_options {
 	size_t size;

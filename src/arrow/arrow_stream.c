@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <tracesmith/arrow.h>
 
@@ -39,6 +40,7 @@ struct stream {
 	struct ts_arrow_worker self; /* without threads */
 	pthread_t threads[MOST_THREADS];
 	unsigned int thread_count;
+	pid_t process;     /* that has them */
 	unsigned int ring; /* units that may be taken ahead of `given` */
 	/* The rest is guarded by the lock. */
 	pthread_mutex_t lock;
@@ -102,12 +104,22 @@ static void start_threads(struct stream *stream)
 	if (wanted > stream->source.unit_count)
 		wanted = (unsigned int)stream->source.unit_count;
 	stream->ring = wanted * (AHEAD + 1);
+	stream->process = getpid();
 	while (stream->thread_count < wanted &&
 	       !ts_thread_start(&stream->threads[stream->thread_count], "ts-arrow", work, stream))
 		stream->thread_count++;
 	/* Without threads, which a process may be denied, the caller converts. */
 	if (!stream->thread_count)
 		ts_arrow_worker_init(&stream->self, &stream->source);
+}
+
+/*
+ * True in a child of the process that began the stream: the threads are not there, and the lock may
+ * be held for ever.
+ */
+static bool is_of_parent(const struct stream *stream)
+{
+	return stream->thread_count && stream->process != getpid();
 }
 
 static void stop_threads(struct stream *stream)
@@ -244,6 +256,10 @@ static int get_next(struct ArrowArrayStream *array_stream, struct ArrowArray *ou
 	struct ArrowArray array = { .release = NULL };
 	int result;
 
+	if (is_of_parent(stream))
+		return errno_of(ts_error_set(&stream->err, TS_EINVAL,
+					     "this stream was begun before a fork(): begin another "
+					     "one in this process"));
 	/* An error ends the stream: it is the answer to every further call. */
 	if (stream->has_ended && stream->err.code)
 		return errno_of(stream->err.code);
@@ -281,7 +297,9 @@ static void release(struct ArrowArrayStream *array_stream)
 	void (*release_owner)(void *owner) = stream->options.release_owner;
 	void *owner = stream->options.owner;
 
-	free_stream(stream);
+	/* What its threads use cannot be released. */
+	if (!is_of_parent(stream))
+		free_stream(stream);
 	array_stream->release = NULL;
 	array_stream->private_data = NULL;
 	if (release_owner)

@@ -4,8 +4,11 @@
  * order of releases. Larger traces, of random values that make the writer use every encoding, are
  * compared with what ts_batch_read() and ts_reader_entity() return.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <tracesmith/arrow.h>
 
@@ -758,9 +761,6 @@ TS_TEST(many_texts)
 		check_cell(__LINE__, &table, "category", i, i < 99000 ? "few" : name);
 	}
 	table_release(&table);
-	ts_reader_close(reader);
-}
-
 	table = READ(reader, "slice", .threads = 2, .flags = TS_ARROW_SHARED_DICTIONARIES);
 	TS_CHECK_INT(table.batches[table.batch_count - 1]
 			     .children[find_column(&table, "name")]
@@ -768,6 +768,9 @@ TS_TEST(many_texts)
 		     90000);
 	check_cell(__LINE__, &table, "name", 99999, "name 99999");
 	table_release(&table);
+	ts_reader_close(reader);
+}
+
 /* ---- limits, several traces ---- */
 
 static struct ts_reader *numbered_marks(int count, const char *name)
@@ -973,6 +976,35 @@ TS_TEST(unread_stream)
 
 	TS_CHECK_INT(ts_arrow_stream(&stream, &reader, 1, "mark", NULL, NULL), 0);
 	TS_CHECK(!stream.get_last_error(&stream));
+	stream.release(&stream);
+	ts_reader_close(reader);
+}
+
+/* A child has none of the threads: it must not wait for them. */
+TS_TEST(forked_child)
+{
+	struct ts_reader *reader = numbered_marks(9000, "tick");
+	struct ts_arrow_options options = { .size = sizeof(options), .threads = 2 };
+	struct ArrowArrayStream stream;
+	struct ArrowArray batch;
+	int status = -1;
+	pid_t child;
+
+	TS_CHECK_INT(ts_arrow_stream(&stream, &reader, 1, "mark", &options, NULL), 0);
+	TS_CHECK_INT(stream.get_next(&stream, &batch), 0);
+	child = fork();
+	if (!child) {
+		int result = stream.get_next(&stream, &batch);
+		const char *message = stream.get_last_error(&stream);
+
+		stream.release(&stream);
+		_exit(result == EINVAL && message && strstr(message, "fork") ? 0 : 1);
+	}
+	TS_CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	TS_CHECK_INT(status, 0);
+	batch.release(&batch);
+	TS_CHECK_INT(stream.get_next(&stream, &batch), 0);
+	batch.release(&batch);
 	stream.release(&stream);
 	ts_reader_close(reader);
 }
