@@ -82,8 +82,8 @@ static int add_valid(struct ts_arrow_dictionary *dictionary, const char *text, s
 	index = ts_strmap_intern(&dictionary->indices, text, length, &is_new);
 	if (index == TS_STRMAP_NONE)
 		return TS_ENOMEM;
-	/* After a failure the two would differ. */
-	if (is_new && index != dictionary->count)
+	/* After a failure the two differ: the map also has the text that was not stored. */
+	if (is_new ? index != dictionary->count : index >= dictionary->count)
 		return TS_ENOMEM;
 	result = is_new ? append(dictionary, text, length) : TS_OK;
 	if (!result)
