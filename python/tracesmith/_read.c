@@ -19,7 +19,10 @@ PyObject *raise_error(const struct ts_error *err)
 	errors = PyImport_ImportModule("tracesmith.errors");
 	if (!errors)
 		return NULL;
-	exception = PyObject_CallMethod(errors, "make", "is", err->code, err->message);
+	/* Names of files may have bytes that are not UTF-8. */
+	exception = PyObject_CallMethod(
+		errors, "make", "iN", err->code,
+		PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "replace"));
 	Py_DECREF(errors);
 	if (!exception)
 		return NULL;
@@ -40,15 +43,22 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static PyObject *path_object(const char *path)
+{
+	if (!path)
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeFSDefault(path);
+}
+
 static int call_back(struct progress *progress, const char *path, uint64_t done, uint64_t total)
 {
 	PyGILState_STATE state = PyGILState_Ensure();
 	int stop = PyErr_Occurred() || PyErr_CheckSignals();
 
 	if (!stop && progress->callable) {
-		PyObject *result = PyObject_CallFunction(progress->callable, "zKK", path,
-							 (unsigned long long)done,
-							 (unsigned long long)total);
+		PyObject *result =
+			PyObject_CallFunction(progress->callable, "NKK", path_object(path),
+					      (unsigned long long)done, (unsigned long long)total);
 
 		/* A true value stops. */
 		stop = result ? PyObject_IsTrue(result) != 0 : 1;

@@ -56,8 +56,8 @@ static PyObject *columns_of(const struct ts_result_table *table)
 
 	for (size_t i = 0; list && i < ts_result_column_count(table); i++) {
 		const struct ts_result_column *column = ts_result_column(table, i);
-		PyObject *item =
-			Py_BuildValue("szs", column->key, column->title, types[column->type]);
+		PyObject *item = Py_BuildValue("sNs", column->key, text_of(column->title),
+					       types[column->type]);
 
 		if (!item || PyList_Append(list, item))
 			Py_CLEAR(list);
@@ -727,5 +727,6 @@ PyObject *import_file(PyObject *self, PyObject *arguments, PyObject *keywords)
 	texts_release(&texts);
 	if (failed || PyErr_Occurred())
 		return NULL;
-	return Py_BuildValue("Kss", (unsigned long long)result.events, result.format, result.note);
+	return Py_BuildValue("KsN", (unsigned long long)result.events, result.format,
+			     text_of(result.note));
 }

@@ -28,7 +28,7 @@ from .writer import Writer
 
 __all__ = ["Table", "Trace", "Writer", "import_", "open"]
 
-Operand = Union[str, int, "os.PathLike[str]"]
+Operand = Union[str, bytes, int, "os.PathLike[str]"]
 Time = Union[int, str, None]
 
 #: Names of the tables, in the order of docs/schema.md, with what their rows are.
@@ -50,7 +50,7 @@ def open(  # noqa: A001
     ``progress(path, done, total)`` is called while files are imported; a true value stops. What is
     wrong with a trace that can be used all the same is a ``TraceWarning``.
     """
-    if isinstance(operands, (str, int, os.PathLike)):
+    if isinstance(operands, (str, bytes, int, os.PathLike)):
         operands = [operands]
     names = [operand if isinstance(operand, int) else os.fspath(operand) for operand in operands]
     if not names:
@@ -73,7 +73,7 @@ def import_(
     The content decides about the format, unless ``format`` names one. What could not be imported is
     a ``TraceWarning``.
     """
-    events, _, note = _read.import_file(os.fspath(path), os.fspath(output), format, progress)
+    events, _, note = _read.import_file(os.fsdecode(path), os.fsdecode(output), format, progress)
     if note:
         warnings.warn(note, TraceWarning, stacklevel=2)
     return events

@@ -36,7 +36,7 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str], *, level: int = 0):
         """Creates or replaces the file. ``level`` is that of zstd; 0: the default."""
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self._writer = _read.Writer(self.path, _dumps, level)
         self._is_finished = False
 
