@@ -469,16 +469,18 @@ PyObject *job_rows(PyObject *self, PyObject *arguments, PyObject *keywords)
 /* Work of one stream or thread over time. */
 struct lane {
 	int64_t owner, number; /* device and stream, or process and thread */
-	int64_t *busy_ns;      /* by bin */
+	uint64_t *busy_ns;     /* by bin */
 };
 
 struct overview {
-	int64_t start, end, bin_ns;
+	int64_t start, end;
+	uint64_t bin_ns;
 	size_t bins;
 	struct lane lanes[MOST_LANES];
 	size_t lane_count;
-	uint64_t left_out;         /* rows of other lanes */
-	int64_t *total_ns, *count; /* by name */
+	uint64_t left_out;  /* rows of other lanes */
+	uint64_t *total_ns; /* by name; a file may say anything: they wrap */
+	int64_t *count;
 	int64_t names;
 	struct ArrowArray last; /* has all names */
 };
@@ -502,19 +504,23 @@ static struct lane *find_lane(struct overview *overview, int64_t owner, int64_t 
 	return lane;
 }
 
+/* Times after the start of the overview: their differences may take all 64 bits. */
 static void add_span(const struct overview *overview, struct lane *lane, int64_t start, int64_t end)
 {
+	uint64_t at, until;
+
 	start = start < overview->start ? overview->start : start;
 	end = end > overview->end ? overview->end : end;
-	while (start < end) {
-		size_t bin = (size_t)((start - overview->start) / overview->bin_ns);
-		int64_t next = overview->start + (int64_t)(bin + 1) * overview->bin_ns;
-		int64_t until = next < end ? next : end;
+	if (start >= end)
+		return;
+	at = (uint64_t)start - (uint64_t)overview->start;
+	until = (uint64_t)end - (uint64_t)overview->start;
+	for (size_t bin = (size_t)(at / overview->bin_ns); at < until; bin++) {
+		uint64_t left = overview->bin_ns - at % overview->bin_ns;
+		uint64_t part = left < until - at ? left : until - at;
 
-		if (bin >= overview->bins)
-			return;
-		lane->busy_ns[bin] += until - start;
-		start = until;
+		lane->busy_ns[bin] += part;
+		at += part;
 	}
 }
 
@@ -530,7 +536,7 @@ static int add_names(struct overview *overview, const struct ArrowArray *names)
 	int64_t count = names->dictionary->length;
 
 	if (count > overview->names) {
-		int64_t *total = realloc(overview->total_ns, (size_t)count * sizeof(*total));
+		uint64_t *total = realloc(overview->total_ns, (size_t)count * sizeof(*total));
 		int64_t *counts;
 
 		if (!total)
@@ -540,8 +546,10 @@ static int add_names(struct overview *overview, const struct ArrowArray *names)
 		if (!counts)
 			return -1;
 		overview->count = counts;
-		for (int64_t i = overview->names; i < count; i++)
-			total[i] = counts[i] = 0;
+		for (int64_t i = overview->names; i < count; i++) {
+			total[i] = 0;
+			counts[i] = 0;
+		}
 		overview->names = count;
 	}
 	return 0;
@@ -572,7 +580,7 @@ static int add_batch(struct overview *overview, const struct ArrowArray *batch)
 		if (!name->buffers[0] || bit_of(name->buffers[0], row)) {
 			int32_t index = ((const int32_t *)name->buffers[1])[row];
 
-			overview->total_ns[index] += length;
+			overview->total_ns[index] += (uint64_t)length;
 			overview->count[index]++;
 		}
 	}
@@ -672,9 +680,9 @@ PyObject *job_overview(PyObject *self, PyObject *arguments)
 	    open_stream(self, &request, &stream))
 		return NULL;
 	overview.start = start;
-	overview.end = end > start ? end : start + 1;
+	overview.end = end > start ? end : start;
 	overview.bins = bins < 1 ? 1 : bins > MOST_BINS ? MOST_BINS : bins;
-	overview.bin_ns = (overview.end - overview.start) / (int64_t)overview.bins + 1;
+	overview.bin_ns = ((uint64_t)overview.end - (uint64_t)overview.start) / overview.bins + 1;
 	without_gil = PyEval_SaveThread();
 	result = read_overview(&overview, &stream, &err);
 	PyEval_RestoreThread(without_gil);
