@@ -203,7 +203,7 @@ static int add_argument(PyObject *self, struct ts_writer *writer, struct argumen
 static int64_t shape_of(PyObject *self, struct ts_writer *writer, struct arguments *arguments,
 			PyObject *dict)
 {
-	PyObject *key, *value;
+	PyObject *copy, *key, *value;
 	Py_ssize_t at = 0;
 	int64_t shape;
 
@@ -211,10 +211,13 @@ static int64_t shape_of(PyObject *self, struct ts_writer *writer, struct argumen
 		PyErr_SetString(PyExc_TypeError, "args is a dict");
 		return 0;
 	}
-	while (PyDict_Next(dict, &at, &key, &value))
+	/* The code that turns a value into text may change the caller's. */
+	copy = PyDict_Copy(dict);
+	while (copy && PyDict_Next(copy, &at, &key, &value))
 		if (add_argument(self, writer, arguments, key, value))
-			return 0;
-	if (!arguments->field_count)
+			break;
+	Py_XDECREF(copy);
+	if (PyErr_Occurred() || !arguments->field_count)
 		return 0;
 	shape = ts_writer_shape(writer, arguments->fields, arguments->field_count);
 	if (!shape)
@@ -283,6 +286,11 @@ static PyObject *write_row(struct ts_writer *writer, const struct ts_table_info 
 	}
 	if (id == TS_TABLE_STACK) {
 		memcpy(&stack, row, sizeof(stack));
+		if (stack.parent < 0 || stack.parent > UINT32_MAX || stack.frame < 0 ||
+		    stack.frame > UINT32_MAX) {
+			PyErr_SetString(PyExc_ValueError, "no such stack or frame");
+			return NULL;
+		}
 		number = ts_writer_stack(writer, (uint32_t)stack.parent, (uint32_t)stack.frame);
 		return number ? PyLong_FromLongLong(number) : fail(writer);
 	}
