@@ -528,7 +528,7 @@ static PyObject *dependency_object(const struct ts_dependency *row)
 			     text_of(from->name), (long long)from->time, integer_of(to->trace),
 			     table_name(to->table), integer_of(to->row),
 			     to->is_end ? "end" : "start", text_of(to->name), (long long)to->time,
-			     (long long)(to->time - from->time));
+			     (long long)((uint64_t)to->time - (uint64_t)from->time));
 }
 
 static PyObject *collect_dependencies(struct ts_dependency_cursor *cursor)
@@ -641,6 +641,10 @@ PyObject *job_export(PyObject *self, PyObject *arguments, PyObject *keywords)
 	options.limit = limit;
 	exporting.progress.callable = progress == Py_None ? NULL : progress;
 	exporting.left_out = PyList_New(0);
+	if (!exporting.left_out) {
+		trace_handle_drop(handle);
+		return NULL;
+	}
 	without_gil = PyEval_SaveThread();
 	failed = trace_handles_lock(handle, NULL, &err);
 	if (!failed) {

@@ -52,7 +52,7 @@ def open(  # noqa: A001
     """
     if isinstance(operands, (str, bytes, int, os.PathLike)):
         operands = [operands]
-    names = [operand if isinstance(operand, int) else os.fspath(operand) for operand in operands]
+    names = [operand if isinstance(operand, int) else os.fsdecode(operand) for operand in operands]
     if not names:
         raise InvalidError("no trace was given")
     job, texts = _read.open(names, progress)
@@ -459,9 +459,14 @@ class Trace:
         The ending of the path decides about the format, unless it is given. Of a job, ``trace`` is
         exported. Returns what the format cannot represent: table, number of rows, reason.
         """
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if format is None:
             format = _format_of(name)
+        # Before there is a file, which may replace another one.
+        if format not in {known for known, _, _ in _read.exporters()}:
+            raise NotFoundError(f"unknown format {format!r}")
+        if not 0 <= trace < len(self):
+            raise IndexError("no such trace")
         with builtins.open(name, "wb") as file:
             return self._job.export(
                 file.fileno(),
