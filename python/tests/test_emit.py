@@ -91,6 +91,20 @@ class Disabled(unittest.TestCase):
             with self.assertRaises(TypeError):
                 call()
 
+    def test_methods_of_spans_take_spans_only(self):
+        kind = type(tracesmith.span("a"))
+
+        class Other:
+            __enter__ = kind.__enter__
+            __exit__ = kind.__exit__
+
+        for method in kind.__enter__, kind.__exit__:
+            for call in lambda: method(5), lambda: method.__get__(5), method, lambda: method.__get__(None)(Other()):
+                with self.assertRaises(TypeError):
+                    call()
+        with self.assertRaises(TypeError), Other():
+            pass
+
     def test_an_exit_stack_enters_spans(self):
         import contextlib
 

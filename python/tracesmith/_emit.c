@@ -247,7 +247,7 @@ static PyObject *step(PyObject *module, PyObject *args)
 		value = PyLong_AsLongLong(number);
 		if (value == -1 && PyErr_Occurred())
 			return NULL;
-		__atomic_store_n(&state->steps, value + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->steps, (int64_t)((uint64_t)value + 1), __ATOMIC_RELAXED);
 	}
 	ts_step(value);
 	Py_RETURN_NONE;

@@ -202,12 +202,23 @@ static PyType_Spec span_spec = {
  */
 typedef struct {
 	PyObject_HEAD PyMethodDef *method;
-	size_t place; /* of the bound method in Span */
+	size_t place;            /* of the bound method in Span */
+	PyTypeObject *span_type; /* borrowed: it has this object */
 } Method;
 
 static PyMethodDef enter_method = { "__enter__", span_enter, METH_NOARGS, "Begins the span." };
 static PyMethodDef exit_method = { "__exit__", (PyCFunction)(void (*)(void))span_exit,
 				   METH_FASTCALL, "Ends the span." };
+
+/* False with an exception. The type has no subclasses. */
+static bool is_span(const Method *method, PyObject *object)
+{
+	if (LIKELY(Py_TYPE(object) == method->span_type))
+		return true;
+	PyErr_Format(PyExc_TypeError, "%s() is a method of spans, not of %R",
+		     method->method->ml_name, object);
+	return false;
+}
 
 static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
 {
@@ -219,6 +230,8 @@ static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
 		Py_INCREF(self);
 		return self;
 	}
+	if (UNLIKELY(!is_span(method, object)))
+		return NULL;
 	memcpy(&bound, (const char *)object + method->place, sizeof(bound));
 	if (UNLIKELY(!bound))
 		return PyCFunction_New(method->method, object);
@@ -236,6 +249,8 @@ static PyObject *method_call(PyObject *self, PyObject *args, PyObject *keywords)
 		PyErr_SetString(PyExc_TypeError, "a span is missing");
 		return NULL;
 	}
+	if (!is_span(method, PyTuple_GetItem(args, 0)))
+		return NULL;
 	bound = PyCFunction_New(method->method, PyTuple_GetItem(args, 0));
 	rest = PyTuple_GetSlice(args, 1, PyTuple_Size(args));
 	result = bound && rest ? PyObject_Call(bound, rest, keywords) : NULL;
@@ -278,6 +293,7 @@ static bool add_method(PyTypeObject *span_type, PyTypeObject *method_type, PyMet
 		return false;
 	method->method = definition;
 	method->place = place;
+	method->span_type = span_type;
 	is_added = !PyObject_SetAttrString((PyObject *)span_type, definition->ml_name,
 					   (PyObject *)method);
 	Py_DECREF(method);
