@@ -245,7 +245,10 @@ static void finish(struct ts_invocation *invocation)
 	if (execution.end_ns < execution.start_ns)
 		execution.end_ns = execution.start_ns;
 	close_list(invocation);
+	/* Reading memory may run anything, and so free the graph that holds it. */
+	invocation->refs++;
 	ts_execution_store(&execution, &invocation->span);
+	ts_invocation_unref(invocation);
 }
 
 /* A call has returned, since another one starts that is not inside it. */
@@ -273,14 +276,15 @@ static PyObject *end_of_pass(PyObject *number, PyObject *unused)
 
 	(void)unused;
 	while (at != &open_list) {
-		struct ts_invocation *next = at->next;
-
-		if (at->pass == pass) {
-			if (at->state == TS_BACKWARD_OPEN)
-				at->end_ns = now_ns;
-			finish(at);
+		if (at->pass != pass) {
+			at = at->next;
+			continue;
 		}
-		at = next;
+		if (at->state == TS_BACKWARD_OPEN)
+			at->end_ns = now_ns;
+		finish(at);
+		/* Another thread may have run meanwhile, and have freed the next one. */
+		at = open_list.next;
 	}
 	for (unsigned int i = 0; i < PASSES; i++)
 		if (passes[i] == pass + 1)
@@ -333,6 +337,7 @@ void ts_backward_abandon(uint64_t generation)
 static void start_backward(struct ts_invocation *invocation, int64_t now_ns)
 {
 	uint64_t thread = (uint64_t)(uintptr_t)&thread_mark;
+	int64_t pass;
 
 	if (invocation->state != TS_BACKWARD_IDLE || !ts_profile_is_on())
 		return;
@@ -342,10 +347,13 @@ static void start_backward(struct ts_invocation *invocation, int64_t now_ns)
 			outer->state = TS_BACKWARD_OPEN;
 			ts_span_resume(&outer->span);
 		}
+	pass = enter_pass();
+	if (invocation->state != TS_BACKWARD_IDLE)
+		return;
 	invocation->state = TS_BACKWARD_OPEN;
 	invocation->inputs_left = invocation->inputs;
 	invocation->thread = thread;
-	invocation->pass = enter_pass();
+	invocation->pass = pass;
 	invocation->generation = ts_profile.generation;
 	invocation->step = ts_profile.step;
 	invocation->seq = ts_profile.seq++;

@@ -210,7 +210,10 @@ PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 			break;
 		}
 	if (start_count && starts[start_count - 1].optimizer == optimizer) {
-		store_step(&starts[--start_count], path);
+		/* Other threads may run meanwhile, and begin steps. */
+		struct start ended = starts[--start_count];
+
+		store_step(&ended, path);
 		/* A step inside another optimizer's is part of that. */
 		if (!start_count && ends_step(optimizer))
 			advance();
