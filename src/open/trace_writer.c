@@ -4,8 +4,10 @@
  * program is about to finish: it is worth waiting for, others are named. One that was killed has
  * left a journal, and no lock.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -37,6 +39,30 @@ static bool is_locked(const char *trace)
 		return false;
 	fd = ts_io_open(trace, O_RDONLY, 0);
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
+static bool may_write(int fd, const struct stat *file)
+{
+	struct stat status;
+
+	return !fstat(fd, &status) && status.st_dev == file->st_dev &&
+	       status.st_ino == file->st_ino && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
+/* True if this process writes the trace itself: waiting for that could not end. */
+static bool is_written_here(const char *trace)
+{
+	const struct dirent *entry;
+	bool is_found = false;
+	struct stat status;
+	DIR *descriptors;
+
+	if (stat(trace, &status) || !(descriptors = opendir("/proc/self/fd")))
+		return false;
+	while (!is_found && (entry = readdir(descriptors)))
+		is_found = entry->d_name[0] != '.' && may_write(atoi(entry->d_name), &status);
+	closedir(descriptors);
+	return is_found;
 }
 
 struct search {
@@ -150,7 +176,8 @@ void ts_trace_await(const char *path, const struct ts_open_options *options,
 
 	look(trace, ret_writer);
 	if (ret_writer->writing != TS_TRACE_GROWING ||
-	    (ret_writer->recorder_pid && has_targets(ret_writer->recorder_pid)))
+	    (ret_writer->recorder_pid && has_targets(ret_writer->recorder_pid)) ||
+	    is_written_here(trace))
 		return;
 	ts_trace_describe_writer(&text, path, ret_writer);
 	ts_text_append_str(&text, "; waiting for it to finish");
