@@ -315,7 +315,10 @@ class Questions(WithSample):
         with self.assertRaisesRegex(errors.InvalidError, "does not tell the format"):
             self.trace.export(self.file("t.unknown"))
         with self.assertRaisesRegex(errors.NotFoundError, "unknown format 'vhs'"):
-            self.trace.export(self.file("t.vhs"), "vhs")
+            self.trace.export(path, "vhs")
+        with self.assertRaises(IndexError):
+            self.trace.export(path, trace=1)
+        # Neither has touched the file.
         # What was exported is a trace again.
         with tracesmith.open(path) as again:
             self.assertEqual(len(again.gpu_op), 100)
@@ -420,6 +423,18 @@ class Errors(WithSample):
             # The trace is usable as before.
             self.assertEqual(len(big.slice), 300_000)
 
+    def test_names_that_are_not_utf8(self):
+        for name in b"miss\xffing.sbt", "miss\udcffing.sbt":
+            with self.assertRaisesRegex(errors.NotFoundError, "miss.ing.sbt"):
+                tracesmith.open(name)
+        path = os.path.join(os.fsencode(self.folder.name), b"caf\xe9.json")
+        with open(path, "w") as file:
+            file.write('[{"ph":"X","ts":1,"dur":1,"name":"one"}]')
+        names = []
+        with tracesmith.open(path, progress=lambda name, done, total: names.append(name)) as one:
+            self.assertEqual(len(one.slice), 1)
+        self.assertEqual(set(names) - {None, os.fsdecode(path)}, set())
+
     def test_objects_without_a_trace(self):
         from tracesmith import _read
 
@@ -474,6 +489,7 @@ class Writing(WithSample):
             (ValueError, "not written by row", lambda: writer.add("state", start=1)),
             (TypeError, "args is a dict", lambda: writer.slice(start=1, args=[1])),
             (TypeError, "names of arguments", lambda: writer.slice(start=1, args={1: 1})),
+            (ValueError, "no such stack", lambda: writer.stack([2**32 + 1])),
             (AttributeError, "no table of that name", lambda: writer.kernel),
         ):
             with self.subTest(message), self.assertRaisesRegex(error, message):
@@ -486,6 +502,45 @@ class Writing(WithSample):
             self.assertEqual(len(written.slice), 1)
         with self.assertRaises(tracesmith.Error):
             tracesmith.Writer(self.file("no/such/folder.sbt"))
+
+    def test_values_that_change_their_dict(self):
+        class Value:
+            def __str__(self):
+                args.clear()
+                return "changed"
+
+        args = {"a": Value(), "b": Value(), "c": 1}
+        path = self.file("changed.sbt")
+        with tracesmith.Writer(path) as writer:
+            writer.slice(start=1, args=args)
+        with tracesmith.open(path) as written:
+            self.assertEqual(next(iter(written.slice(args=True))).args, '{"a":"changed","b":"changed","c":1}')
+
+    def test_every_row_has_a_name(self):
+        """More names than a dictionary of all batches has by default."""
+        path = self.file("names.sbt")
+        count = 140_000
+        write_names(path, count)
+        with tracesmith.open(path) as many:
+            for row in many.slice(["start", "name"]):
+                if row.name != f"name {row.start // 10}":
+                    self.fail(row)
+            lanes, names = many._job.overview("slice", "thread_pid", "thread_tid", 0, count * 10, 4)
+            self.assertEqual(len({name for name, _, _ in names}), count)
+            self.assertEqual({(total, rows) for _, total, rows in names}, {(5, 1)})
+            self.assertEqual([round(share, 2) for share in lanes[0][2]], [0.5] * 4)
+
+    def test_times_at_both_ends(self):
+        path = self.file("ends.sbt")
+        first, last = -(2**63) + 2, 2**63 - 2
+        with tracesmith.Writer(path) as writer:
+            for start in first, 0, last:
+                writer.slice(start=start, duration=2**62, name="long")
+        with tracesmith.open(path) as ends:
+            for bins in 1, 7:
+                lanes, _ = ends._job.overview("slice", "thread_pid", "thread_tid", first, last, bins)
+                self.assertEqual(len(lanes[0][2]), bins)
+            self.assertIn("slice over time", ends._repr_html_())
 
     def test_exception_keeps_rows(self):
         path = self.file("broken_off.sbt")
@@ -513,6 +568,27 @@ class Writing(WithSample):
             use()
         gc.collect()
         self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+
+class Forks(WithSample):
+    def test_rows_that_were_begun_before(self):
+        """Their threads are not in the child, which must not wait for them."""
+        path = self.file("long.sbt")
+        write_names(path, 140_000)
+        with tracesmith.open(path) as long:
+            rows = iter(long.slice(["start"]))
+            next(rows)
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    sum(1 for _ in rows)
+                except tracesmith.Error as error:
+                    status = 0 if "fork" in str(error) else 2
+                del rows
+                os._exit(status)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(sum(1 for _ in rows), 139_999)
 
 
 class Live(unittest.TestCase):
