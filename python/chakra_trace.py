@@ -11,5 +11,5 @@ from tracesmith.chakra import ChakraTraceManager, get_global_manager, manager
 __all__ = ["ChakraTraceManager", "get_global_manager", "manager"]
 
 # Makes `chakra_trace.manager` importable; it is the same module, with the same one manager.
-__path__: list = []
+__path__: list[str] = []
 sys.modules[__name__ + ".manager"] = manager

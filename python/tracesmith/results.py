@@ -166,7 +166,7 @@ class Result:
         start: int = 0,
     ):
         self.name = name
-        self.tables = {table[0]: ResultTable(*table, start) for table in tables}
+        self.tables = {key: ResultTable(key, columns, rows, start) for key, columns, rows in tables}
         self.notes = notes
         #: Of a diff: "identical", "alike" or "different".
         self.outcome = outcome

@@ -220,7 +220,7 @@ def device_of(value: Any) -> int:
         tensor = _first_tensor(value, 3)
         if tensor is None or not tensor.is_cuda:
             return -1
-        return tensor.get_device()
+        return int(tensor.get_device())
 
 
 def _first_tensor(value: Any, nesting: int) -> Any:

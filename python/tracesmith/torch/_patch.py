@@ -97,7 +97,7 @@ def calls(on: bool) -> None:
 
 def _make_call() -> _Exchange:
     function = torch.nn.Module.__call__
-    names = {"_tracesmith_call": _torch.call}
+    names: dict[str, Any] = {"_tracesmith_call": _torch.call}
     compiling = "torch.compiler.is_compiling()"
     if not hasattr(getattr(torch, "compiler", None), "is_compiling"):
         compiling = "torch._utils.is_compiling()"
@@ -211,6 +211,6 @@ def _parameters_changed(module: Any) -> bool:
         _parameter = weakref.ref(parameter)
         _version = parameter._version
         return False
-    changed = parameter._version != _version
+    changed = bool(parameter._version != _version)
     _version = parameter._version
     return changed

@@ -360,7 +360,7 @@ def _is_named(code: Any, function: Any) -> bool:
     if not isinstance(function, str):
         return code is getattr(inspect.unwrap(function), "__code__", None)
     qualified = getattr(code, "co_qualname", code.co_name)
-    return function == code.co_name or function == qualified or qualified.endswith("." + function)
+    return function in (code.co_name, qualified) or str(qualified).endswith("." + function)
 
 
 def _need_steps() -> None:
