@@ -14,12 +14,10 @@
 
 #include <tracesmith/reader.h>
 
-#include "base/local/hash.h"
 #include "base/text.h"
 #include "lib/fuzz_check.h"
+#include "lib/journal_stamp.h"
 #include "record/decode/decoder.h"
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 
 /* ---- decoding ---- */
 
@@ -225,30 +223,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- mutation ---- */
 
-/* Every block that has room gets a valid checksum. */
-static void stamp(uint8_t *data, size_t size)
-{
-	for (size_t at = 0; at + sizeof(struct ts_block) <= size;) {
-		struct ts_block block;
-
-		memcpy(&block, data + at, sizeof(block));
-		if (block.magic != TS_JOURNAL_MAGIC || block.bytes > size - at - sizeof(block)) {
-			at += 8;
-			continue;
-		}
-		block.checksum = ts_hash64(data + at + sizeof(block), block.bytes);
-		block.checksum = ts_hash64(&block, sizeof(block));
-		memcpy(data + at, &block, sizeof(block));
-		at += sizeof(block) + ((block.bytes + 7u) & ~7u);
-	}
-}
-
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
 	if (LLVMFuzzerMutate)
 		size = LLVMFuzzerMutate(data, size, max_size);
 	/* Sometimes a wrong checksum is to be tested. */
 	if (seed % 16)
-		stamp(data, size);
+		journal_stamp(data, size);
 	return size;
 }

@@ -2,50 +2,14 @@
 /*
  * Any bytes as a live area: opened, resumed, drained several times while it changes. Must not
  * crash, leak, loop or exceed its memory limits, and every block must be valid in a journal:
- * complete records, positions and counts that never decrease.
- *
- * An area is 2 MiB of mostly zeros, so the input only has its parts: struct header, patches of the
- * control block, the dictionary, a directory for each pass, and the rings' bytes.
+ * complete records, positions and counts that never decrease. The input is one of area_input.h.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/fuzz_check.h"
-#include "live/area.h"
-
-#define MAX_RINGS 4u
-#define MAX_PASSES 3u
-#define RING_BYTES 8192u
-#define FILE_BYTES (TS_LIVE_POOL + MAX_RINGS * RING_BYTES)
-#define NAME "1-1-0000000000000001"
-
-struct header {
-	uint8_t rings, passes;
-	uint8_t flags; /* below */
-	uint8_t drain; /* TS_DRAIN_* of the passes, two bits each */
-	uint16_t patches, dictionary_bytes;
-	uint16_t resumed[MAX_RINGS]; /* words; if RESUME is set */
-	uint16_t file_pages;         /* the file is truncated here, if CUT is set */
-};
-enum { WRITABLE = 1, RESUME = 2, CUT = 4 };
-
-struct patch {
-	uint16_t offset;
-	uint8_t value, reserved;
-};
-
-/* A directory entry without its reserved bytes. */
-struct entry {
-	uint8_t first[104], consumed[48], slot_1[40];
-};
-
-struct input {
-	const uint8_t *data;
-	size_t bytes;
-};
+#include "lib/area_input.h"
 
 /* What is known of a ring. */
 struct reported {
@@ -60,97 +24,7 @@ struct sink {
 	uint64_t bytes;
 };
 
-static char directory[32];
 static int directory_fd = -1;
-
-static bool take(struct input *input, void *part, size_t bytes)
-{
-	size_t available = input->bytes < bytes ? input->bytes : bytes;
-
-	memset(part, 0, bytes);
-	memcpy(part, input->data, available);
-	input->data += available;
-	input->bytes -= available;
-	return available == bytes;
-}
-
-/* ---- the file ---- */
-
-static void put(int fd, const void *data, size_t bytes, uint64_t offset)
-{
-	check(pwrite(fd, data, bytes, (off_t)offset) == (ssize_t)bytes, "cannot fill the area");
-}
-
-static void put_control(int fd, const struct header *header, struct input *input)
-{
-	struct ts_live_control control = {
-		.magic = { 'T', 'S', 'L', 'I', 'V', 'E', '\r', '\n' },
-		.version = TS_LIVE_VERSION,
-		.control_bytes = TS_LIVE_CONTROL_BYTES,
-		.pid = 1,
-		.start_time = 1,
-		.area_id = 1,
-		.clock = TS_LIVE_CLOCK_MONOTONIC,
-		.ring_limit = TS_LIVE_RING_LIMIT,
-		.ring_bytes = TS_LIVE_ENTRY_BYTES,
-		.directory = TS_LIVE_DIRECTORY,
-		.dictionary = TS_LIVE_DICTIONARY,
-		.pool = TS_LIVE_POOL,
-		.rings = header->rings,
-		.dictionary_used = header->dictionary_bytes,
-	};
-
-	for (unsigned int i = 0; i < header->patches; i++) {
-		struct patch patch;
-
-		if (!take(input, &patch, sizeof(patch)))
-			break;
-		((unsigned char *)&control)[patch.offset % sizeof(control)] = patch.value;
-	}
-	put(fd, &control, sizeof(control), 0);
-}
-
-static void put_dictionary(int fd, const struct header *header, struct input *input)
-{
-	size_t bytes = header->dictionary_bytes < input->bytes ? header->dictionary_bytes
-							       : input->bytes;
-
-	put(fd, input->data, bytes, TS_LIVE_DICTIONARY);
-	input->data += bytes;
-	input->bytes -= bytes;
-}
-
-/* A ring without a given position gets a valid one. */
-static void put_directory(int fd, const struct header *header, struct input *input)
-{
-	for (unsigned int i = 0; i < header->rings; i++) {
-		struct ts_live_ring ring = { .head = 0 };
-		struct entry entry;
-
-		if (!take(input, &entry, sizeof(entry)))
-			return;
-		memcpy(&ring, entry.first, sizeof(entry.first));
-		memcpy((char *)&ring + offsetof(struct ts_live_ring, consumed), entry.consumed,
-		       sizeof(entry.consumed));
-		memcpy(&ring.slot_1, entry.slot_1, sizeof(entry.slot_1));
-		ring.offset = ring.offset ? ring.offset : TS_LIVE_POOL + i * RING_BYTES;
-		ring.bytes = ring.bytes ? ring.bytes : RING_BYTES;
-		if (ring.consumed_check == 0)
-			ring.consumed_check =
-				ts_live_consumed_check(ring.consumed, ring.consumed_events,
-						       ring.consumed_tid, ring.consumed_serial);
-		put(fd, &ring, sizeof(ring), TS_LIVE_DIRECTORY + i * sizeof(ring));
-	}
-}
-
-static void put_rings(int fd, const struct header *header, const struct input *input)
-{
-	size_t each = input->bytes / header->rings / 8 * 8;
-
-	each = each < RING_BYTES ? each : RING_BYTES;
-	for (unsigned int i = 0; i < header->rings; i++)
-		put(fd, input->data + i * each, each, TS_LIVE_POOL + i * RING_BYTES);
-}
 
 /* ---- the sink ---- */
 
@@ -225,7 +99,7 @@ static int append(void *context, struct ts_block *block, const void *payload, st
 
 /* ---- running ---- */
 
-static void resume(struct ts_area *area, const struct header *header, struct sink *sink)
+static void resume(struct ts_area *area, const struct area_header *header, struct sink *sink)
 {
 	for (unsigned int i = 0; i < header->rings; i++) {
 		struct reported *reported = &sink->rings[i];
@@ -236,7 +110,8 @@ static void resume(struct ts_area *area, const struct header *header, struct sin
 	}
 }
 
-static void drain(struct ts_area *area, int fd, const struct header *header, struct input *input)
+static void drain(struct ts_area *area, int fd, const struct area_header *header,
+		  struct area_input *input)
 {
 	static struct sink sink;
 	const struct ts_block_sink where = { .append = append, .context = &sink };
@@ -251,50 +126,32 @@ static void drain(struct ts_area *area, int fd, const struct header *header, str
 		struct ts_error err = { 0 };
 
 		if (pass)
-			put_directory(fd, header, input);
+			area_put_directory(fd, header, input);
 		check(ts_area_drain(area, flags, &where, &result, &err) == 0, err.message);
 		check(result.damaged <= TS_LIVE_RING_LIMIT, "more damage than rings");
 	}
-	check(sink.bytes <= (uint64_t)MAX_PASSES * 10 * MAX_RINGS * RING_BYTES,
+	check(sink.bytes <= (uint64_t)AREA_PASSES * 10 * AREA_RINGS * AREA_RING_BYTES,
 	      "more bytes than there were");
 }
 
 static void remove_directory(void)
 {
-	unlinkat(directory_fd, NAME, 0);
-	rmdir(directory);
+	unlinkat(directory_fd, AREA_NAME, 0);
+	rmdir(area_directory);
 }
 
-static void make_directory(void)
+static void run(int fd, const struct area_header *header, struct area_input *input)
 {
-	snprintf(directory, sizeof(directory), "%s/ts-fuzz-XXXXXX",
-		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	check(mkdtemp(directory) != NULL, "cannot make a directory");
-	directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	check(directory_fd >= 0, "cannot open a directory");
-	atexit(remove_directory);
-}
-
-static void run(int fd, const struct header *header, struct input *input)
-{
-	struct input rings;
 	struct ts_area *area;
 	struct ts_error err = { 0 };
-	size_t directories = (size_t)header->passes * header->rings * sizeof(struct entry);
 
-	put_control(fd, header, input);
-	put_dictionary(fd, header, input);
-	rings = *input;
-	rings.data += directories < rings.bytes ? directories : rings.bytes;
-	rings.bytes -= directories < rings.bytes ? directories : rings.bytes;
-	put_directory(fd, header, input);
-	put_rings(fd, header, &rings);
-	if (ts_area_open(&area, directory_fd, NAME, header->flags & WRITABLE, &err)) {
+	area_put_all(fd, header, input);
+	if (ts_area_open(&area, directory_fd, AREA_NAME, header->flags & WRITABLE, &err)) {
 		check(err.code && err.message[0], "an error without a message");
 		return;
 	}
 	if (header->flags & CUT)
-		check(ftruncate(fd, (off_t)header->file_pages * 512 % FILE_BYTES) == 0,
+		check(ftruncate(fd, (off_t)header->file_pages * 512 % AREA_FILE_BYTES) == 0,
 		      "cannot cut");
 	drain(area, fd, header, input);
 	ts_area_close(area);
@@ -302,20 +159,16 @@ static void run(int fd, const struct header *header, struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input input = { data, size };
-	struct header header;
+	struct area_input input = { data, size };
+	struct area_header header;
 	int fd;
 
 	if (directory_fd < 0)
-		make_directory();
-	take(&input, &header, sizeof(header));
-	header.rings = (uint8_t)(header.rings % MAX_RINGS + 1);
-	header.passes = (uint8_t)(header.passes % MAX_PASSES + 1);
-	header.patches %= 64;
-	fd = openat(directory_fd, NAME, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	check(fd >= 0 && ftruncate(fd, FILE_BYTES) == 0, "cannot make an area");
+		directory_fd = area_make_directory(remove_directory);
+	area_take_header(&input, &header);
+	fd = area_make(directory_fd);
 	run(fd, &header, &input);
 	close(fd);
-	unlinkat(directory_fd, NAME, 0);
+	unlinkat(directory_fd, AREA_NAME, 0);
 	return 0;
 }
