@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/ns.h"
 #include "base/text.h"
 #include "record/control/control.h"
 #include "record/control/spawn_tool.h"
@@ -246,7 +247,8 @@ static void take_end(struct ts_record_session *session)
 /* Reads until there is a pid or the end, or the time is over: false. */
 static bool await(struct ts_record_session *session, bool until_end, int64_t timeout_ns)
 {
-	int64_t end_ns = timeout_ns < 0 ? INT64_MAX : ts_clock_monotonic_ns() + timeout_ns;
+	int64_t end_ns = timeout_ns < 0 ? INT64_MAX
+					: ts_ns_add(ts_clock_monotonic_ns(), timeout_ns);
 
 	while (!session->has_ended && (until_end || !session->pid)) {
 		struct pollfd fd = { .fd = session->fd, .events = POLLIN };
