@@ -340,6 +340,9 @@ class Errors(WithSample):
             tracesmith.open([3.5])
         with self.assertRaises(tracesmith.Error):
             tracesmith.open(2**22 + 1)
+        for pid in 0, -1, 2**32 + os.getpid(), 2**70:
+            with self.assertRaisesRegex(errors.InvalidError, "the id of a process"):
+                tracesmith.open(pid)
 
     def test_damage(self):
         with open(self.path, "rb") as file:

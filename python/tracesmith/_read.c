@@ -383,6 +383,20 @@ static int list_readers(struct trace_handle *handle)
 	return 0;
 }
 
+/* 0 with an exception: the library would take another one for it. */
+static long pid_of(PyObject *object)
+{
+	int overflow;
+	long pid = PyLong_AsLongAndOverflow(object, &overflow);
+	struct ts_error err;
+
+	if (!overflow && pid > 0 && pid <= INT32_MAX)
+		return pid;
+	ts_error_set(&err, TS_EINVAL, "the id of a process is a number from 1 to %d", INT32_MAX);
+	raise_error(&err);
+	return 0;
+}
+
 /* Paths, or process ids. */
 static int take_operands(PyObject *operands, struct texts *texts, const char ***ret_paths,
 			 long **ret_pids, size_t *ret_count)
@@ -404,7 +418,7 @@ static int take_operands(PyObject *operands, struct texts *texts, const char ***
 		PyObject *item = PySequence_GetItem(operands, i);
 
 		if (item && PyLong_Check(item))
-			pids[i] = PyLong_AsLong(item);
+			pids[i] = pid_of(item);
 		else if (item)
 			paths[i] = texts_get(texts, item, NULL);
 		Py_XDECREF(item);
