@@ -146,7 +146,7 @@ static char **make_environment(const char *const *changes)
 
 /* ---- the child, until it is the program ---- */
 
-static void close_from(int first)
+void ts_subprocess_close_from(int first)
 {
 #ifdef SYS_close_range
 	if (!syscall(SYS_close_range, first, ~0u, 0))
@@ -192,7 +192,7 @@ static int become_program(void *argument)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(output_fd, 1);
 	dup2(output_fd, 2);
-	close_from(3);
+	ts_subprocess_close_from(3);
 	unblock_signals();
 	execve(run->program->arguments[0], (char *const *)(uintptr_t)run->program->arguments,
 	       run->environment);
@@ -221,7 +221,7 @@ static bool prepare_descriptors(struct run *run)
 {
 	int ends[2];
 
-	close_from(0);
+	ts_subprocess_close_from(0);
 	if (open("/dev/null", O_RDONLY) || pipe2(ends, O_CLOEXEC))
 		return false;
 	run->output_fd = ends[0];

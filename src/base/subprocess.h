@@ -53,6 +53,10 @@ int ts_subprocess_run(const struct ts_subprocess *program, struct ts_subprocess_
 		      struct ts_error *err);
 void ts_subprocess_result_release(struct ts_subprocess_result *result);
 
+/* Closes this descriptor and all after it. Needs nothing of libc's state: for a child before exec.
+ */
+void ts_subprocess_close_from(int first);
+
 /* Whether it exited with code 0 and its output is complete. */
 bool ts_subprocess_succeeded(const struct ts_subprocess_result *result);
 

@@ -17,9 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,19 +132,6 @@ static char **make_environment(bool alone)
 
 /* ---- the processes ---- */
 
-static void close_from(int first)
-{
-#ifdef SYS_close_range
-	if (!syscall(SYS_close_range, first, ~0u, 0))
-		return;
-#endif
-	struct rlimit limit = { 0, 0 };
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	for (int fd = first; fd < (int)TS_MIN(limit.rlim_cur, 65536); fd++)
-		close(fd);
-}
-
 /* No handler of ours may run in a process that shares our memory. Its table is its own. */
 static void forget_handlers(void)
 {
@@ -175,7 +160,7 @@ static int become_tool(void *argument)
 		fcntl(spawn->socket_fd, F_SETFD, 0);
 	else
 		dup2(spawn->socket_fd, TS_TOOL_SOCKET_FD);
-	close_from(TS_TOOL_SOCKET_FD + 1);
+	ts_subprocess_close_from(TS_TOOL_SOCKET_FD + 1);
 	sigprocmask(SIG_SETMASK, &spawn->mask, NULL);
 	execve(spawn->arguments[0], (char *const *)(uintptr_t)spawn->arguments, spawn->environment);
 	spawn->error = errno;
