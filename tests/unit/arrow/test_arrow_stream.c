@@ -18,20 +18,6 @@
 #include "trace/stack_lists.h"
 #include "unit/export/export_support.h"
 
-static struct ts_reader *open_fixture(struct fixture *fixture)
-{
-	struct ts_reader *reader;
-	struct ts_error err = { 0 };
-
-	if (ts_writer_finish(fixture->writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(fixture->writer);
-	if (ts_reader_open(&reader, fixture->path, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(fixture->path);
-	return reader;
-}
-
 /* The smallest that the writer makes. */
 #define CHUNK_ROWS 1024
 

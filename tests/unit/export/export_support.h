@@ -126,6 +126,21 @@ static inline void make_sample(struct fixture *fixture, int64_t start, int64_t t
 	TS_CHECK_INT(ts_writer_add(fixture->writer, TS_TABLE_SAMPLE, &row, NULL), 0);
 }
 
+/* Finishes the trace and opens it. */
+static inline struct ts_reader *open_fixture(struct fixture *fixture)
+{
+	struct ts_reader *reader;
+	struct ts_error err = { 0 };
+
+	if (ts_writer_finish(fixture->writer, &err))
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	ts_writer_close(fixture->writer);
+	if (ts_reader_open(&reader, fixture->path, &err))
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	unlink(fixture->path);
+	return reader;
+}
+
 /* Finishes the trace and exports it. The caller frees. */
 static inline char *export_fixture(struct fixture *fixture, const char *format, unsigned int flags,
 				   int expected)
@@ -140,12 +155,7 @@ static inline char *export_fixture(struct fixture *fixture, const char *format, 
 
 	TS_CHECK(exporter != NULL);
 	TS_CHECK(file != NULL);
-	if (ts_writer_finish(fixture->writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(fixture->writer);
-	if (ts_reader_open(&reader, fixture->path, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(fixture->path);
+	reader = open_fixture(fixture);
 	if (exporter->run(reader, fileno(file), &options, &err) != expected)
 		ts_test_fail(__FILE__, __LINE__, "another end than %d: %s", expected, err.message);
 	TS_CHECK_INT(ts_reader_status(reader, &err), 0);

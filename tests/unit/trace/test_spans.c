@@ -69,20 +69,6 @@ static struct ts_spans_counts walk(struct ts_reader *reader, size_t piece_rows,
 	return counts;
 }
 
-static struct ts_reader *open_fixture(struct fixture *fixture)
-{
-	struct ts_reader *reader;
-	struct ts_error err = { 0 };
-
-	if (ts_writer_finish(fixture->writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(fixture->writer);
-	if (ts_reader_open(&reader, fixture->path, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(fixture->path);
-	return reader;
-}
-
 TS_TEST(spans_nest_and_are_cut)
 {
 	struct ts_spans_counts counts;

@@ -20,20 +20,6 @@ static void note(void *context, const char *table, uint64_t rows, const char *re
 	snprintf(reported->reason, sizeof(reported->reason), "%s", reason);
 }
 
-static struct ts_reader *open_fixture(struct fixture *fixture)
-{
-	struct ts_reader *reader;
-	struct ts_error err = { 0 };
-
-	if (ts_writer_finish(fixture->writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(fixture->writer);
-	if (ts_reader_open(&reader, fixture->path, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(fixture->path);
-	return reader;
-}
-
 /* The caller frees; *ret_length may be NULL. */
 static char *write_csv(struct ts_reader *reader, const struct ts_export_options *options,
 		       int expected, size_t *ret_length)
