@@ -136,7 +136,7 @@ int ts_arrow_dictionary_get(struct ts_arrow_dictionary *dictionary, struct ts_ar
 
 /* ---- ids ---- */
 
-int ts_arrow_ids_init(struct ts_arrow_ids *ids, uint64_t end)
+int ts_arrow_ids_init(struct ts_arrow_ids *ids, uint64_t end, uint64_t pages)
 {
 	uint64_t most = (uint64_t)UINT32_MAX + 1;
 
@@ -146,6 +146,7 @@ int ts_arrow_ids_init(struct ts_arrow_ids *ids, uint64_t end)
 	if (!ids->pages)
 		return TS_ENOMEM;
 	ids->end = end;
+	atomic_init(&ids->pages_left, (int64_t)TS_MIN(pages, end / PAGE_IDS + 1));
 	return TS_OK;
 }
 
@@ -154,19 +155,23 @@ void ts_arrow_ids_release(struct ts_arrow_ids *ids)
 	for (uint64_t i = 0; ids->pages && i <= ids->end / PAGE_IDS; i++)
 		free((void *)atomic_load_explicit(&ids->pages[i], memory_order_relaxed));
 	free((void *)ids->pages);
-	*ids = (struct ts_arrow_ids){ 0 };
+	ids->pages = NULL;
+	ids->end = 0;
 }
 
 static _Atomic int64_t *make_page(struct ts_arrow_ids *ids, size_t number)
 {
-	_Atomic int64_t *page = malloc(PAGE_IDS * sizeof(*page)), *expected = NULL;
+	_Atomic int64_t *page, *expected = NULL;
 
-	if (!page)
+	if (atomic_load_explicit(&ids->pages_left, memory_order_relaxed) <= 0 ||
+	    !(page = malloc(PAGE_IDS * sizeof(*page))))
 		return NULL;
 	for (size_t i = 0; i < PAGE_IDS; i++)
 		atomic_init(&page[i], TS_ARROW_NOT_LOOKED_UP);
-	if (atomic_compare_exchange_strong(&ids->pages[number], &expected, page))
+	if (atomic_compare_exchange_strong(&ids->pages[number], &expected, page)) {
+		atomic_fetch_sub_explicit(&ids->pages_left, 1, memory_order_relaxed);
 		return page;
+	}
 	/* Another thread was faster. */
 	free((void *)page);
 	return expected;

@@ -50,10 +50,14 @@ int ts_arrow_dictionary_get(struct ts_arrow_dictionary *dictionary, struct ts_ar
 struct ts_arrow_ids {
 	_Atomic(_Atomic int64_t *) *pages;
 	uint64_t end; /* larger ids are not kept */
+	_Atomic int64_t pages_left;
 };
 
-/* Of ids below `end`. 0 or TS_ENOMEM. */
-int ts_arrow_ids_init(struct ts_arrow_ids *ids, uint64_t end);
+/*
+ * Of ids below `end`, on at most so many pages: a few bytes of a hostile file can name an id of
+ * each page. 0 or TS_ENOMEM.
+ */
+int ts_arrow_ids_init(struct ts_arrow_ids *ids, uint64_t end, uint64_t pages);
 void ts_arrow_ids_release(struct ts_arrow_ids *ids);
 
 #define TS_ARROW_PAGE_BITS 10
@@ -71,7 +75,7 @@ static inline int64_t ts_arrow_ids_get(const struct ts_arrow_ids *ids, int64_t i
 		    : TS_ARROW_NOT_LOOKED_UP;
 }
 
-/* Thread-safe. Does nothing for large ids and without memory: they are looked up again. */
+/* Thread-safe. Does nothing for large ids and without a page: they are looked up again. */
 void ts_arrow_ids_put(struct ts_arrow_ids *ids, int64_t id, int64_t value);
 
 #endif

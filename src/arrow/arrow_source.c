@@ -31,22 +31,39 @@ static uint64_t end_of_ids(struct ts_reader *reader, const struct ts_table_info 
 	return end;
 }
 
-static uint64_t end_of_field(struct ts_reader *reader, const struct ts_arrow_field *field)
+/* Ids that rows of the table can have are on this many pages, wherever its chunks begin. */
+static uint64_t pages_of_ids(struct ts_reader *reader, const struct ts_table_info *table)
+{
+	return (ts_reader_rows(reader, (enum ts_table_id)table->id) >> TS_ARROW_PAGE_BITS) +
+	       2 * ts_reader_chunk_count(reader) + 2;
+}
+
+static int init_table_ids(struct ts_arrow_ids *ids, struct ts_reader *reader, uint32_t table)
+{
+	const struct ts_table_info *info = ts_table_info(table);
+
+	return ts_arrow_ids_init(ids, end_of_ids(reader, info), pages_of_ids(reader, info));
+}
+
+static int init_field_ids(struct ts_arrow_ids *ids, struct ts_reader *reader,
+			  const struct ts_arrow_field *field)
 {
 	int table;
 
 	switch (field->kind) {
 	case TS_ARROW_ENUM:
-		return TS_ARROW_MOST_ENUM_NAMES;
+		return ts_arrow_ids_init(ids, TS_ARROW_MOST_ENUM_NAMES, 1);
 	case TS_ARROW_NAME:
 	case TS_ARROW_NUMBER:
 		if (field->lookup == &ts_arrow_string_lookup)
-			return end_of_ids(reader, ts_table_info(TS_TABLE_STRING));
+			return init_table_ids(ids, reader, TS_TABLE_STRING);
 		table = ts_table_by_name(field->column->refers);
+		if (table >= 0)
+			return init_table_ids(ids, reader, (uint32_t)table);
 		/* Small numbers of a derived table. */
-		return table < 0 ? 64 : end_of_ids(reader, ts_table_info((uint32_t)table));
+		return ts_arrow_ids_init(ids, 64, 1);
 	default:
-		return 0;
+		return ts_arrow_ids_init(ids, 0, 0);
 	}
 }
 
@@ -59,9 +76,8 @@ static int init_ids(struct ts_arrow_source *source)
 		return TS_ENOMEM;
 	for (size_t reader = 0; reader < source->reader_count; reader++)
 		for (size_t i = 0; i < fields; i++)
-			if (ts_arrow_ids_init(
-				    &source->ids[reader * fields + i],
-				    end_of_field(source->readers[reader], &source->fields.list[i])))
+			if (init_field_ids(&source->ids[reader * fields + i],
+					   source->readers[reader], &source->fields.list[i]))
 				return TS_ENOMEM;
 	return TS_OK;
 }
