@@ -141,6 +141,17 @@ static struct decode_torch *lists_of(struct decode_ring *ring)
 	return ring->torch;
 }
 
+/* Moves a full list to the front of its memory, if at least half of that is free. */
+static void make_room(void *items, size_t bytes, size_t *first, size_t *count, size_t capacity)
+{
+	if (*count < capacity || *first < *count - *first)
+		return;
+	if (items)
+		memmove(items, (char *)items + *first * bytes, (*count - *first) * bytes);
+	*count -= *first;
+	*first = 0;
+}
+
 /* Inserts a time; nearly all of them come in order. False: too many, or no memory. */
 static bool keep_early(struct decode_area *area, struct decode_ring *ring,
 		       const struct ts_live_torch_time *time)
@@ -148,7 +159,11 @@ static bool keep_early(struct decode_area *area, struct decode_ring *ring,
 	struct decode_torch *torch = lists_of(ring);
 	size_t at;
 
-	if (!torch || area->early_torch >= EARLY_MOST ||
+	if (!torch)
+		return false;
+	make_room(torch->early, sizeof(*torch->early), &torch->early_first, &torch->early_count,
+		  torch->early_capacity);
+	if (area->early_torch >= EARLY_MOST ||
 	    ts_grow_array((void **)&torch->early, &torch->early_capacity, torch->early_count + 1,
 			  sizeof(*torch->early)))
 		return false;
@@ -174,12 +189,7 @@ static bool hold(struct ts_decoder *decoder, struct decode_area *area, struct de
 		return false;
 	if (area->held_torch >= HELD_MOST)
 		make_space(decoder, area);
-	if (torch->count == torch->capacity && torch->first) {
-		memmove(torch->rows, torch->rows + torch->first,
-			(torch->count - torch->first) * sizeof(*torch->rows));
-		torch->count -= torch->first;
-		torch->first = 0;
-	}
+	make_room(torch->rows, sizeof(*torch->rows), &torch->first, &torch->count, torch->capacity);
 	if (ts_grow_array((void **)&torch->rows, &torch->capacity, torch->count + 1,
 			  sizeof(*torch->rows)))
 		return false;
