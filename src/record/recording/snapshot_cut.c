@@ -133,8 +133,8 @@ static int read_on(struct ts_snapshot_cut *cut, const struct ts_snapshot_source 
 
 		if (rc == TS_ENOTFOUND)
 			return is_first ? damaged(source, "journal", err) : TS_OK;
-		/* The decoder counts these bytes. */
-		if (rc == TS_EFORMAT && source->recorder)
+		/* The decoder counts these bytes. Without the first block there is nothing. */
+		if (rc == TS_EFORMAT && source->recorder && !is_first)
 			continue;
 		if (!rc && is_first)
 			rc = take_open(cut, source, &block, payload.data, err);
