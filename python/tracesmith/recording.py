@@ -32,6 +32,15 @@ _lock = threading.Lock()
 _current: Recording | None = None
 
 
+def _after_fork() -> None:
+    """Another thread may have been waiting for the end of a file, with the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class RecordingError(RuntimeError):
     """A recording cannot be started, or did not end as it should. ``errno`` says why."""
 
