@@ -60,7 +60,8 @@ static bool is_written_here(const char *trace)
 	if (stat(trace, &status) || !(descriptors = opendir("/proc/self/fd")))
 		return false;
 	while (!is_found && (entry = readdir(descriptors)))
-		is_found = entry->d_name[0] != '.' && may_write(atoi(entry->d_name), &status);
+		is_found = entry->d_name[0] != '.' &&
+			   may_write((int)strtol(entry->d_name, NULL, 10), &status);
 	closedir(descriptors);
 	return is_found;
 }
