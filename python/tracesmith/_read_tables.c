@@ -216,6 +216,8 @@ PyObject *job_schema(PyObject *self, PyObject *arguments, PyObject *keywords)
 
 /* ---- rows as tuples ---- */
 
+#define MOST_TEXTS 65536
+
 struct rows {
 	PyObject_HEAD struct ArrowArrayStream stream;
 	struct ArrowSchema schema;
@@ -275,8 +277,11 @@ static PyObject *dictionary_object(struct rows *rows, int64_t column, int64_t in
 	const struct ArrowArray *dictionary = rows->batch.children[column]->dictionary;
 	PyObject ***texts = &rows->texts[column];
 
+	/* Where almost every row has a text of its own, keeping them would take much memory. */
+	if (index >= MOST_TEXTS)
+		return text_object(dictionary, index, 0);
 	if (index >= rows->text_count[column]) {
-		int64_t count = dictionary->length;
+		int64_t count = dictionary->length < MOST_TEXTS ? dictionary->length : MOST_TEXTS;
 		PyObject **grown = realloc((void *)*texts, (size_t)count * sizeof(*grown));
 
 		if (!grown)
