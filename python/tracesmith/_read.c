@@ -8,22 +8,37 @@
 
 #include <tracesmith/arrow.h>
 
+/* ---- processes ---- */
+
+static _Atomic unsigned int generation;
+static _Atomic int is_watching_forks;
+
+static void count_child(void)
+{
+	atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+unsigned int process_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
 /* ---- errors ---- */
 
 PyObject *raise_error(const struct ts_error *err)
 {
-	PyObject *errors, *exception;
+	PyObject *errors, *message, *exception = NULL;
 
 	if (PyErr_Occurred())
 		return NULL;
-	errors = PyImport_ImportModule("tracesmith.errors");
-	if (!errors)
-		return NULL;
-	/* Names of files may have bytes that are not UTF-8. */
-	exception = PyObject_CallMethod(
-		errors, "make", "iN", err->code,
-		PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message), "replace"));
-	Py_DECREF(errors);
+	/* Names of files need not be UTF-8. */
+	message = PyUnicode_DecodeUTF8(err->message, (Py_ssize_t)strlen(err->message),
+				       "backslashreplace");
+	errors = message ? PyImport_ImportModule("tracesmith.errors") : NULL;
+	if (errors)
+		exception = PyObject_CallMethod(errors, "make", "iO", err->code, message);
+	Py_XDECREF(message);
+	Py_XDECREF(errors);
 	if (!exception)
 		return NULL;
 	PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
@@ -118,6 +133,10 @@ const char *texts_get(struct texts *texts, PyObject *object, int *ret_none)
 		return NULL;
 	result = PyList_Append(texts->list, bytes);
 	Py_DECREF(bytes);
+	if (!result && strlen(PyBytes_AsString(bytes)) != (size_t)PyBytes_Size(bytes)) {
+		PyErr_Format(PyExc_ValueError, "%R contains a null character", object);
+		result = -1;
+	}
 	return result ? NULL : PyBytes_AsString(bytes);
 }
 
@@ -323,7 +342,7 @@ static void take_warning(void *context, const char *text)
 {
 	struct opening *opening = context;
 	PyGILState_STATE state = PyGILState_Ensure();
-	PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+	PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
 
 	if (!object || PyList_Append(opening->warnings, object))
 		PyErr_Clear();
@@ -632,6 +651,8 @@ static int fill_module(PyObject *module)
 	if (add_type(module, "Job", &job_spec) || add_type(module, "Rows", &rows_spec) ||
 	    add_type(module, "Writer", &writer_spec))
 		return -1;
+	if (!atomic_exchange(&is_watching_forks, 1))
+		pthread_atfork(NULL, NULL, count_child);
 	return 0;
 }
 

@@ -42,6 +42,11 @@ void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b);
 /* A reference to what an object of type Job has open; NULL with an exception: it was closed. */
 struct trace_handle *trace_handle_of(PyObject *self);
 
+/* ---- processes ---- */
+
+/* A number that each fork() changes in the child, which has none of the library's threads. */
+unsigned int process_generation(void);
+
 /* ---- errors ---- */
 
 /* Raises the exception of an error, unless one was raised in a callback; returns NULL. */
@@ -71,7 +76,10 @@ struct texts {
 int texts_init(struct texts *texts);
 void texts_release(struct texts *texts);
 
-/* The UTF-8 of a str; NULL with an exception. None is "" with *ret_none set, if that is given. */
+/*
+ * The UTF-8 of a str without NUL; NULL with an exception. None is "" with *ret_none set, if that is
+ * given.
+ */
 const char *texts_get(struct texts *texts, PyObject *object, int *ret_none);
 
 /* The strings of a sequence; the caller frees. NULL with an exception. */

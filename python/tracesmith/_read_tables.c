@@ -227,6 +227,7 @@ struct rows {
 	PyObject ***texts;
 	int64_t *text_count;
 	_Atomic int is_busy; /* one thread at a time */
+	unsigned int generation;
 };
 
 static void rows_dealloc(PyObject *self)
@@ -247,7 +248,8 @@ static void rows_dealloc(PyObject *self)
 		rows->batch.release(&rows->batch);
 	if (rows->schema.release)
 		rows->schema.release(&rows->schema);
-	if (rows->stream.release) {
+	/* A forked child does not have the threads that it waits for. */
+	if (rows->stream.release && rows->generation == process_generation()) {
 		without_gil = PyEval_SaveThread();
 		rows->stream.release(&rows->stream);
 		PyEval_RestoreThread(without_gil);
@@ -370,6 +372,12 @@ static int next_batch(struct rows *rows)
 
 static PyObject *next_row(struct rows *rows)
 {
+	if (rows->generation != process_generation()) {
+		PyErr_SetString(PyExc_ValueError,
+				"the parent process is reading these rows: iterate "
+				"over the table again in this one");
+		return NULL;
+	}
 	while (!rows->batch.release || rows->row >= rows->batch.length) {
 		if (PyErr_CheckSignals() || next_batch(rows))
 			return NULL;
@@ -425,6 +433,8 @@ static struct rows *new_rows(void)
 		allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
 
 		rows = (struct rows *)allocate((PyTypeObject *)type, 0);
+		if (rows)
+			rows->generation = process_generation();
 	}
 	Py_XDECREF(module);
 	Py_XDECREF(type);

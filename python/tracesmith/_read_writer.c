@@ -12,11 +12,13 @@
 #include <tracesmith/writer.h>
 
 #define MOST_FIELDS 1024
+#define MOST_BYTES (64 << 20) /* of a text, of a blob */
 
 struct writer {
 	PyObject_HEAD struct ts_writer *writer;
 	PyObject *dumps;     /* json.dumps, in the shortest form */
 	_Atomic int is_busy; /* one thread at a time, and no call inside another */
+	unsigned int generation;
 };
 
 static PyObject *fail(struct ts_writer *writer)
@@ -25,6 +27,15 @@ static PyObject *fail(struct ts_writer *writer)
 
 	if (!ts_writer_status(writer, &err))
 		ts_error_set(&err, TS_EINVAL, "the trace cannot be written");
+	return raise_error(&err);
+}
+
+/* The library accepts nothing after what it refused, so that such values must not get there. */
+static PyObject *refuse(const char *reason)
+{
+	struct ts_error err = { 0 };
+
+	ts_error_set(&err, TS_EINVAL, "%s", reason);
 	return raise_error(&err);
 }
 
@@ -41,10 +52,13 @@ static PyObject *run_alone(PyObject *self, PyObject *parameters, method *run)
 		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
 		return NULL;
 	}
-	if (writer->writer)
-		answer = run(self, writer->writer, parameters);
-	else
+	if (!writer->writer)
 		PyErr_SetString(PyExc_ValueError, "the writer is closed");
+	else if (writer->generation != process_generation())
+		PyErr_SetString(PyExc_ValueError, "the writer belongs to the parent process: open "
+						  "another one, for a file of its own");
+	else
+		answer = run(self, writer->writer, parameters);
 	atomic_store(&writer->is_busy, 0);
 	return answer;
 }
@@ -61,8 +75,9 @@ static int64_t intern(struct ts_writer *writer, PyObject *object)
 	if (!bytes)
 		return 0;
 	if (!PyBytes_AsStringAndSize(bytes, &text, &length)) {
-		id = ts_writer_string(writer, text, (size_t)length);
-		if (!id)
+		if (length > MOST_BYTES)
+			refuse("a text is longer than 64 MiB");
+		else if (!(id = ts_writer_string(writer, text, (size_t)length)))
 			fail(writer);
 	}
 	Py_DECREF(bytes);
@@ -271,14 +286,26 @@ static int fill_row(PyObject *self, struct ts_writer *writer, const struct ts_ta
 	return 0;
 }
 
+static const char *fault_of(const struct ts_table_info *table, const int64_t *row)
+{
+	if (table->start >= 0 && row[table->start] == TS_ABSENT)
+		return "an event needs a start";
+	if (table->duration >= 0 && row[table->duration] < -1)
+		return "a duration is negative";
+	return NULL;
+}
+
 static PyObject *write_row(struct ts_writer *writer, const struct ts_table_info *table,
 			   int64_t *row, const struct arguments *arguments)
 {
 	enum ts_table_id id = (enum ts_table_id)table->id;
 	struct ts_stack_row stack;
 	struct ts_frame_row frame;
+	const char *fault = fault_of(table, row);
 	int64_t number;
 
+	if (fault)
+		return refuse(fault);
 	if (id == TS_TABLE_FRAME) {
 		memcpy(&frame, row, sizeof(frame));
 		number = ts_writer_frame(writer, &frame);
@@ -380,6 +407,8 @@ static PyObject *add_blob(PyObject *self, struct ts_writer *writer, PyObject *pa
 	if (!PyArg_ParseTuple(parameters, "S", &bytes) ||
 	    PyBytes_AsStringAndSize(bytes, &data, &length))
 		return NULL;
+	if (length > MOST_BYTES)
+		return refuse("a blob is larger than 64 MiB");
 	id = ts_writer_blob(writer, data, (size_t)length);
 	return id ? PyLong_FromUnsignedLong(id) : fail(writer);
 }
@@ -390,6 +419,14 @@ static PyObject *writer_blob(PyObject *self, PyObject *parameters)
 }
 
 /* ---- the file ---- */
+
+/* In a forked child the file is the parent's, and threads that compress for it are missing. */
+static void close_file(struct writer *writer)
+{
+	if (writer->generation == process_generation())
+		ts_writer_close(writer->writer);
+	writer->writer = NULL;
+}
 
 static PyObject *run_long(struct ts_writer *writer,
 			  int (*run)(struct ts_writer *writer, struct ts_error *err))
@@ -435,8 +472,7 @@ static PyObject *writer_close(PyObject *self, PyObject *parameters)
 		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
 		return NULL;
 	}
-	ts_writer_close(writer->writer);
-	writer->writer = NULL;
+	close_file(writer);
 	atomic_store(&writer->is_busy, 0);
 	Py_RETURN_NONE;
 }
@@ -447,7 +483,7 @@ static void writer_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-	ts_writer_close(writer->writer);
+	close_file(writer);
 	Py_XDECREF(writer->dumps);
 	release(self);
 	Py_DECREF(type);
@@ -471,6 +507,7 @@ static PyObject *writer_new(PyTypeObject *type, PyObject *parameters, PyObject *
 	self = allocate(type, 0);
 	text = self ? texts_get(&texts, path, NULL) : NULL;
 	if (text) {
+		((struct writer *)self)->generation = process_generation();
 		result = ts_writer_open(&((struct writer *)self)->writer, text, &options, &err);
 		if (result)
 			raise_error(&err);

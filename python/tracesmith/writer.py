@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
@@ -31,7 +32,8 @@ class Writer:
     Columns are those of the table, times are ns, enums are given by name, ``args`` is a dict. Rows
     of entities (device, stream, process, thread ...) return the id that other rows refer to. Rows
     may come in any order of time. The file is complete after ``finish()``, which the end of the
-    ``with`` block calls; after an exception it keeps what was written until then.
+    ``with`` block calls; after an exception it keeps what was written until then. A row that is
+    refused is an exception, and leaves the others as they are. A forked child cannot use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, level: int = 0):
@@ -75,6 +77,17 @@ class Writer:
         """Closes the file; without ``finish()``, rows that are not in it yet are dropped."""
         self._is_finished = True
         self._writer.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_is_finished", True):
+            return
+        # Forgotten, as a file that nobody closed: its rows are kept, too.
+        try:
+            self.finish()
+        except Exception:
+            self.close()
+        else:
+            warnings.warn(f"{self!r} was not finished", ResourceWarning, stacklevel=2, source=self)
 
     def __enter__(self) -> Writer:
         return self
