@@ -314,11 +314,20 @@ class Questions(WithSample):
             self.assertEqual(len(file.readlines()), 6)
         with self.assertRaisesRegex(errors.InvalidError, "does not tell the format"):
             self.trace.export(self.file("t.unknown"))
-        with self.assertRaisesRegex(errors.NotFoundError, "unknown format 'vhs'"):
-            self.trace.export(path, "vhs")
         with self.assertRaises(IndexError):
             self.trace.export(path, trace=1)
-        # Neither has touched the file.
+        # What is refused leaves the file as it was.
+        for options in ({"format": "vhs"}, {"table": "kernels"}):
+            with self.assertRaisesRegex(errors.NotFoundError, "vhs|kernels"):
+                self.trace.export(self.file("g.csv"), **options)
+        with open(self.file("g.csv")) as file:
+            self.assertEqual(len(file.readlines()), 6)
+        for call in (
+            lambda: self.trace.export(self.path, "chrome"),
+            lambda: tracesmith.import_(path, os.path.join(self.folder.name, ".", "t.json")),
+        ):
+            with self.assertRaisesRegex(errors.InvalidError, "choose another name"):
+                call()
         # What was exported is a trace again.
         with tracesmith.open(path) as again:
             self.assertEqual(len(again.gpu_op), 100)
@@ -336,13 +345,36 @@ class Errors(WithSample):
             tracesmith.open(self.file("noise.bin"))
         with self.assertRaises(errors.InvalidError):
             tracesmith.open([])
+        for operand in (None, 3.5, [3.5], True, [[self.path]]):
+            with self.assertRaisesRegex(TypeError, "a path, the pid of a process, or a list"):
+                tracesmith.open(operand)
+        for pid in (2**22 + 1, 0, 2**31 + os.getpid(), 2**70):
+            with self.assertRaises(tracesmith.Error):
+                tracesmith.open(pid)
+        self.assertEqual(len(tracesmith.open(os.fsencode(self.path)).mark), 1)
+        with self.assertRaisesRegex(errors.NotFoundError, r"'\\xff.sbt'"):
+            tracesmith.open("\udcff.sbt")
+        for call in (tracesmith.open, tracesmith.Writer):
+            with self.assertRaisesRegex(ValueError, "null character"):
+                call(self.path + "\0")
+        for time in ("", "ms", "@x", "1.2.3s"):
+            with self.assertRaisesRegex(errors.InvalidError, "is no time"):
+                self.trace.mark(start=time)
+        with self.assertRaisesRegex(TypeError, "a time is"):
+            self.trace.mark(start=1.5)
+        with self.assertRaisesRegex(TypeError, "tracesmith.open"):
+            self.trace.diff(self.path)
         with self.assertRaises(TypeError):
-            tracesmith.open([3.5])
-        with self.assertRaises(tracesmith.Error):
-            tracesmith.open(2**22 + 1)
+            iter(self.trace)
         for pid in 0, -1, 2**32 + os.getpid(), 2**70:
             with self.assertRaisesRegex(errors.InvalidError, "the id of a process"):
                 tracesmith.open(pid)
+
+    def test_a_closed_trace_can_be_shown(self):
+        table = self.trace.mark
+        self.trace.close()
+        for shown in repr(self.trace), self.trace._repr_html_(), repr(table), table._repr_html_():
+            self.assertIn("closed", shown)
 
     def test_damage(self):
         with open(self.path, "rb") as file:
@@ -493,6 +525,9 @@ class Writing(WithSample):
             (TypeError, "args is a dict", lambda: writer.slice(start=1, args=[1])),
             (TypeError, "names of arguments", lambda: writer.slice(start=1, args={1: 1})),
             (ValueError, "no such stack", lambda: writer.stack([2**32 + 1])),
+            (errors.InvalidError, "needs a start", lambda: writer.slice(name="never")),
+            (errors.InvalidError, "is negative", lambda: writer.slice(start=1, duration=-5)),
+            (errors.InvalidError, "larger than 64 MiB", lambda: writer.blob(bytes((64 << 20) + 1))),
             (AttributeError, "no table of that name", lambda: writer.kernel),
         ):
             with self.subTest(message), self.assertRaisesRegex(error, message):
@@ -544,6 +579,43 @@ class Writing(WithSample):
                 lanes, _ = ends._job.overview("slice", "thread_pid", "thread_tid", first, last, bins)
                 self.assertEqual(len(lanes[0][2]), bins)
             self.assertIn("slice over time", ends._repr_html_())
+
+    def test_a_writer_that_was_forgotten_keeps_rows(self):
+        writer = tracesmith.Writer(self.file("forgotten.sbt"))
+        writer.slice(start=1)
+        with self.assertWarnsRegex(ResourceWarning, "not finished"):
+            del writer
+            gc.collect()
+        with tracesmith.open(self.file("forgotten.sbt")) as written:
+            self.assertEqual(len(written.slice), 1)
+
+    def test_a_forked_child_leaves_the_file_alone(self):
+        program = """
+import os, sys, tracesmith, warnings
+warnings.simplefilter("ignore")
+with tracesmith.open(sys.argv[2]) as other, tracesmith.Writer(sys.argv[1]) as writer:
+    writer.slice(start=1, name="parent")
+    rows = iter(other.slice)
+    next(rows)
+    child = os.fork()
+    if not child:
+        for use in (lambda: writer.slice(start=2), writer.flush, lambda: next(rows)):
+            try:
+                use()
+            except ValueError as error:
+                print(error, flush=True)
+        print(len(list(other.slice)), flush=True)
+        del rows
+        sys.exit()  # which closes the writer
+    print(os.waitpid(child, 0)[1])
+with tracesmith.open(sys.argv[1]) as written:
+    print([row.name for row in written.slice])
+"""
+        arguments = [sys.executable, "-c", program, self.file("forked.sbt"), self.path]
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, timeout=120)
+        writer = "the writer belongs to the parent process: open another one, for a file of its own"
+        rows = "the parent process is reading these rows: iterate over the table again in this one"
+        self.assertEqual(done.stdout.splitlines(), [writer, writer, rows, "2", "0", "['parent']"])
 
     def test_exception_keeps_rows(self):
         path = self.file("broken_off.sbt")

@@ -20,6 +20,11 @@ _TOP = 8
 _SERIES = 4
 _POINTS = 20_000
 _ROWS = 10
+_CELL = 120
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _grid(titles: list[str], rows: list[list[str]]) -> str:
@@ -30,7 +35,7 @@ def _grid(titles: list[str], rows: list[list[str]]) -> str:
 
 def table(table: Table) -> str:
     """The first rows of a table."""
-    rows = [["" if cell is None else str(cell) for cell in row] for row in table(limit=_ROWS)]
+    rows = [["" if cell is None else _shortened(str(cell), _CELL) for cell in row] for row in table(limit=_ROWS)]
     title = html.escape(repr(table).strip("<>").split(", columns")[0])
     return f"<b>{title}</b>" + _grid(table.columns, rows)
 
@@ -78,8 +83,7 @@ def _bars(title: str, names: list[tuple[str, int, int]]) -> str:
         y = 16 + number * _LANE
         width = 240 * ns / most
         parts.append(f'<rect x="0" y="{y}" width="{max(width, 1):.1f}" height="{_LANE - 3}" fill="#2a78d6"/>')
-        shown = name if len(name) <= 60 else name[:57] + "..."
-        label = f"{100 * ns / total:.1f} %  {_shown_time(ns)}  {count:,} x  {shown}"
+        label = f"{100 * ns / total:.1f} %  {_shown_time(ns)}  {count:,} x  {_shortened(name, 60)}"
         parts.append(_text(250, y + 10, label))
     return _svg(20 + len(names) * _LANE, parts)
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import builtins
 import collections
+import html
 import json
+import operator
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -50,15 +52,26 @@ def open(  # noqa: A001
     ``progress(path, done, total)`` is called while files are imported; a true value stops. What is
     wrong with a trace that can be used all the same is a ``TraceWarning``.
     """
-    if isinstance(operands, (str, bytes, int, os.PathLike)):
-        operands = [operands]
-    names = [operand if isinstance(operand, int) else os.fsdecode(operand) for operand in operands]
+    if isinstance(operands, (str, bytes, os.PathLike)) or not hasattr(operands, "__iter__"):
+        operands = [operands]  # type: ignore[list-item]
+    names = [_operand(operand) for operand in operands]
     if not names:
         raise InvalidError("no trace was given")
     job, texts = _read.open(names, progress)
     for text in texts:
         warnings.warn(text, TraceWarning, stacklevel=2)
     return Trace(job, names)
+
+
+def _operand(operand: Any) -> str | int:
+    if isinstance(operand, (str, bytes, os.PathLike)):
+        return os.fsdecode(operand)
+    if isinstance(operand, bool) or not hasattr(operand, "__index__"):
+        raise TypeError(f"a trace is a path, the pid of a process, or a list of them, not {operand!r}")
+    pid = operator.index(operand)
+    if not 0 < pid < 2**31:
+        raise InvalidError(f"{pid} is not the id of a process")
+    return pid
 
 
 def import_(
@@ -73,7 +86,10 @@ def import_(
     The content decides about the format, unless ``format`` names one. What could not be imported is
     a ``TraceWarning``.
     """
-    events, _, note = _read.import_file(os.fsdecode(path), os.fsdecode(output), format, progress)
+    path, output = os.fsdecode(path), os.fsdecode(output)
+    if _is_same_file(path, output):
+        raise InvalidError(f"output {output!r} is also the input {path!r}; choose another name")
+    events, _, note = _read.import_file(path, output, format, progress)
     if note:
         warnings.warn(note, TraceWarning, stacklevel=2)
     return events
@@ -201,10 +217,14 @@ class Table:
         return [dict(zip(names, row)) for row in self._trace._job.rows(self.name, **self._request)]
 
     def __repr__(self) -> str:
+        if self._trace._is_closed:
+            return f"<Table {self.name}: the trace is closed>"
         count = "derived" if _KINDS[self.name] == "derived" else f"{len(self):,} rows"
         return f"<Table {self.name}: {count}, columns {', '.join(self.columns)}>"
 
     def _repr_html_(self) -> str:
+        if self._trace._is_closed:
+            return html.escape(repr(self))
         from . import _notebook
 
         return _notebook.table(self)
@@ -237,6 +257,12 @@ class Trace:
     ) -> Table:
         """A table by its name; the other arguments are those of a call of a Table."""
         return self[name](columns, start=start, end=end, limit=limit, args=args, plain_strings=plain_strings)
+
+    # Neither tables nor ranks: len() counts these, [] has those.
+    __iter__ = None
+
+    def __contains__(self, name: object) -> bool:
+        return name in TABLES
 
     def __getitem__(self, name: str) -> Table:
         if name not in TABLES:
@@ -304,14 +330,18 @@ class Trace:
 
     def _time(self, time: int | str) -> int:
         """ns of trace time; texts are after the start of the trace, or "@" and ns."""
-        if isinstance(time, int):
-            return time
+        if hasattr(time, "__index__"):
+            return operator.index(time)
+        if not isinstance(time, str):
+            raise TypeError(f"a time is ns as an int, or a text such as 1.5ms, not {time!r}")
         text = time.strip()
-        if text.startswith("@"):
-            return int(text[1:])
         number = text.rstrip("nusmh ")
         unit = text[len(number) :].strip() or "ns"
         try:
+            if text.startswith("@"):
+                return int(text[1:])
+            if not number.strip("+-."):
+                raise ValueError
             whole, _, fraction = number.partition(".")
             factor = _UNITS[unit]
             ns = int(whole or "0") * factor
@@ -373,6 +403,8 @@ class Trace:
         **options: Any,
     ) -> Result:
         """What changed from this trace to the other one; ``outcome`` says whether anything did."""
+        if not isinstance(other, Trace):
+            raise TypeError(f"give the other trace as tracesmith.open() returns it, not {other!r}")
         outcome, tables, notes = self._job.diff(
             other._job,
             options=_options(options),
@@ -462,9 +494,14 @@ class Trace:
         name = os.fsdecode(path)
         if format is None:
             format = _format_of(name)
-        # Before there is a file, which may replace another one.
-        if format not in {known for known, _, _ in _read.exporters()}:
-            raise NotFoundError(f"unknown format {format!r}")
+        # What is wrong is said before a file is lost.
+        elif format not in [known for known, _, _ in _read.exporters()]:
+            raise NotFoundError(f"unknown format {format!r}; {_formats()}")
+        if table is not None and table not in TABLES:
+            raise NotFoundError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+        for trace_name in self.names:
+            if isinstance(trace_name, str) and _is_same_file(trace_name, name):
+                raise InvalidError(f"output {name!r} is also the trace {trace_name!r}; choose another name")
         if not 0 <= trace < len(self):
             raise IndexError("no such trace")
         with builtins.open(name, "wb") as file:
@@ -491,11 +528,21 @@ class Trace:
     ) -> None:
         self.close()
 
+    @property
+    def _is_closed(self) -> bool:
+        try:
+            self._job.count()
+        except ValueError:
+            return True
+        return False
+
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.names[:3])) + (" ..." if len(self.names) > 3 else "")
-        return f"<tracesmith.Trace {shown}>"
+        return f"<tracesmith.Trace {shown}{' (closed)' if self._is_closed else ''}>"
 
     def _repr_html_(self) -> str:
+        if self._is_closed:
+            return html.escape(repr(self))
         from . import _notebook
 
         return _notebook.trace(self)
@@ -541,9 +588,19 @@ def _format_of(path: str) -> str:
             if ending and path.endswith(ending) and len(ending) > len(best):
                 best, name = ending, format
     if not name:
-        formats = ", ".join(format for format, _, _ in _read.exporters())
-        raise InvalidError(f"{path!r} does not tell the format; give one of {formats}")
+        raise InvalidError(f"{path!r} does not tell the format; {_formats()}")
     return name
+
+
+def _formats() -> str:
+    return "give one of " + ", ".join(format for format, _, _ in _read.exporters())
+
+
+def _is_same_file(a: str, b: str) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except (OSError, ValueError):
+        return False
 
 
 _STATE_COLUMNS = [
