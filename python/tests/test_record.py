@@ -331,7 +331,9 @@ class Module(ProgramTest):
         self.assertEqual(len(rows(self.path("c.sbt"), "--name", "train")), 1)
 
     def test_usage(self):
-        self.assertEqual(self.run_module().returncode, 2)
+        for arguments in (), ("-o",), ("-o", "t.sbt"), ("-m",), ("-c",):
+            self.assertEqual(self.run_module(*arguments).returncode, 2, arguments)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["live", "train.py"])
         result = self.run_module("--help")
         self.assertEqual(result.returncode, 0)
         self.assertIn("usage: python3 -m tracesmith", result.stdout)

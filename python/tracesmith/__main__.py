@@ -59,9 +59,12 @@ def _default_output(program: list[str]) -> str:
 def main() -> int:
     """Replaces this process by the recorder, which runs the program."""
     options, program = split(sys.argv[1:])
-    if not program or "-h" in options or "--help" in options:
-        print(_USAGE, end="", file=sys.stdout if options else sys.stderr)
-        return 0 if options else 2
+    if "-h" in options or "--help" in options:
+        print(_USAGE, end="")
+        return 0
+    if not program or program in (["-m"], ["-c"]):
+        print(_USAGE, end="", file=sys.stderr)
+        return 2
     tool = find_tool()
     if tool is None:
         print(
