@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 from typing import Any, BinaryIO
 
 from .process import recorder_backends, synchronize_cuda
@@ -165,6 +166,8 @@ class TorchWindow:
     def _remove_observer(self) -> None:
         if self._observer is not None:
             self._observer.unregister_callback()
+            # PyTorch 2.4 copies the code of generated kernels; others do so on request only.
+            shutil.rmtree(self._et_path + "_resources", ignore_errors=True)
 
     # ---- files ----
 
