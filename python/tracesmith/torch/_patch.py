@@ -30,10 +30,15 @@ def _wrapped_call_impl(self, *args, **kwargs):
     if IS_COMPILING: return call(*args, **kwargs)
     return _tracesmith_call(self, call, args, kwargs)
 """
-# Before torch 2.1, __call__ is _call_impl.
+# Before torch 2.1, __call__ is _call_impl, which calls forward() in its eighth line.
 _OLD_CALL = """
 def _call_impl(self, *args, **kwargs):
     if IS_COMPILING: return _tracesmith_original(self, *args, **kwargs)
+
+
+
+
+
     return _tracesmith_call(self, _tracesmith_original.__get__(self), args, kwargs)
 """
 _ENTER = """

@@ -511,6 +511,8 @@ def _wrap(watched: Watch, owner: Any, name: str, function: Any, code: Any) -> Ca
     after it has returned. In between, nothing is traced."""
     torch = sys.modules.get("torch")
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    if is_compiling is None:  # before torch 2.1
+        is_compiling = getattr(getattr(torch, "_utils", None), "is_compiling", None)
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
