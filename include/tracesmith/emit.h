@@ -182,7 +182,10 @@ TS_EMIT_API int ts_start(const struct ts_start_options *options);
  */
 TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
 
-/* The file that ts_start() has named, absolute, with its patterns filled in. 0, -ESRCH, -ENOSPC. */
+/*
+ * The file that ts_start() has named: absolute, with its patterns filled in, and with the ending
+ * .sbt if it had none. 0, -ESRCH, -ENOSPC.
+ */
 TS_EMIT_API int ts_start_output(char *ret_path, size_t bytes);
 
 /*

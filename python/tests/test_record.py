@@ -162,10 +162,12 @@ class Record(ProgramTest):
         self.run_program("""
             import os, pathlib, tracesmith
 
-            for path in (b"bytes.sbt", pathlib.Path("path.sbt"), "Umlaut ä.sbt", b"raw \\xff.sbt"):
+            for path in (b"bytes.sbt", pathlib.Path("path"), "Umlaut ä.sbt", b"raw \\xff.sbt"):
                 with tracesmith.record(path) as recording:
                     tracesmith.instant("stored")
-                assert recording.path == os.path.abspath(os.fsdecode(path)), recording.path
+                name = os.fsdecode(path).replace(".sbt", "") + ".sbt"
+                assert recording.path == os.path.abspath(name), recording.path
+                assert recording.summary.bytes == os.path.getsize(name), recording.summary
                 assert recording.summary.events == 1, recording.summary
         """)
 
@@ -232,6 +234,31 @@ class Record(ProgramTest):
         """)
         self.assertEqual([row["name"] for row in rows(self.path("t.sbt"))], ["stored"])
 
+    def test_a_block_may_be_stopped_and_left_by_a_child(self):
+        self.run_program("""
+            import os, sys, tracesmith
+
+            with tracesmith.record("a.sbt") as first:
+                tracesmith.stop()
+                with tracesmith.record("b.sbt") as second:
+                    tracesmith.instant("stored")
+                    try:
+                        with tracesmith.record("c.sbt"):
+                            pass
+                    except tracesmith.recording.RecordingError as error:
+                        assert "recorded already" in str(error)
+                    tracesmith.instant("stored")
+            assert (first.summary.events, second.summary.events) == (0, 2)
+            child = 0
+            with tracesmith.record("d.sbt") as recording:
+                child = os.fork()
+                tracesmith.instant("stored")
+            if not child:
+                sys.exit(recording.summary is not None)
+            assert os.waitpid(child, 0)[1] == 0
+            assert recording.summary.processes == 2, recording.summary
+        """)
+
     def test_a_program_that_ends_or_is_killed_without_a_stop(self):
         self.run_program("import tracesmith; tracesmith.start('t.sbt'); tracesmith.instant('end')")
         self.assertEqual([row["name"] for row in rows(self.path("t.sbt"))], ["end"])
@@ -281,7 +308,7 @@ class Record(ProgramTest):
             """
             import tracesmith
 
-            with tracesmith.record("missing/t.sbt") as recording:
+            with tracesmith.record("missing/it's") as recording:
                 tracesmith.instant("stored")
             print(recording.summary.path)
             print(recording.summary)

@@ -177,9 +177,15 @@ def record(
         yield recording
     except BaseException:
         with contextlib.suppress(RecordingError):
-            stop()
+            _stop_this(recording)
         raise
-    stop()
+    _stop_this(recording)
+
+
+def _stop_this(recording: Recording) -> None:
+    """At the end of a block, which may have called stop(), or be that of a forked child."""
+    if _current is recording and recording._pid == os.getpid():
+        stop()
 
 
 def _cannot_start(number: int, path: str | None, why: str) -> str:
@@ -208,7 +214,7 @@ def _cannot_stop(number: int, path: str | None) -> str:
 def _summarize(recording: Recording, notice: str) -> Summary:
     path = recording.path or ""
     if notice.startswith("trace written to '"):
-        path = notice.split("'")[1]
+        path = notice.partition("'")[2].partition("' instead: ")[0]
     info: dict[str, Any] = {}
     with contextlib.suppress(OSError):
         info["bytes"] = os.stat(path).st_size

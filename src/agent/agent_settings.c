@@ -16,6 +16,7 @@
 #include "agent/agent_python.h"
 #include "agent/launch_stack.h"
 #include "agent/tracer.h"
+#include "base/local/macros.h"
 
 #define ABSENT INT64_MIN
 #define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
@@ -46,6 +47,25 @@ static int make_absolute(const char *path, char *ret_path, size_t bytes, uint32_
 	return 0;
 }
 
+/*
+ * "t" becomes "t.sbt", which the recorder writes then, so that all processes know the file by the
+ * same name. What is too long, or a folder, is refused as it is.
+ */
+static void complete_name(char *path, size_t bytes)
+{
+	static const char *const endings[] = { ".sbt", ".json", ".folded" };
+	size_t length = strlen(path);
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(endings); i++) {
+		size_t tail = strlen(endings[i]);
+
+		if (length > tail && !strcmp(path + length - tail, endings[i]))
+			return;
+	}
+	if (length && path[length - 1] != '/' && length + sizeof(".sbt") <= bytes)
+		memcpy(path + length, ".sbt", sizeof(".sbt"));
+}
+
 bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base,
 			  char *ret_why)
 {
@@ -60,6 +80,7 @@ bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32
 	}
 	if (!ts_path_expand(path, &values, expanded, sizeof(expanded), ret_why, TS_PATH_WHY_BYTES))
 		return false;
+	complete_name(expanded, sizeof(expanded));
 	error = make_absolute(expanded, ret_path, bytes, ret_base);
 	if (error)
 		snprintf(ret_why, TS_PATH_WHY_BYTES, "%s", strerrordesc_np(error));
