@@ -10,68 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "code/cuda/local/cupti_abi.h"
-#include "cuda/stand_in.h"
-#include "cuda/stand_in_cupti.h"
+#include "cuda/device_support.h"
 
-#define STREAM ((uintptr_t)0x7000)
 #define THREADS 4
 #define LAUNCHES 1000 /* per thread */
-#define LAUNCH_NUMBER 307
-#define ALL 100000
 
 #define CUPTI_FUNCTION(name, parameters) int cupti##name parameters;
 CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 #undef CUPTI_FUNCTION
-
-int cuInit(unsigned int flags);
-int cuLaunchKernel(uintptr_t function, unsigned int grid_x, unsigned int grid_y,
-		   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-		   unsigned int block_z, unsigned int shared, uintptr_t stream, void **parameters,
-		   void **extra);
-
-static struct stand_in_cupti *device;
-
-/* The driver was called: CUPTI reports it, and the device gets work. */
-static void watch(int number, const uintptr_t *args)
-{
-	struct stand_in_work work = { .kind = CUPTI_KIND_CONCURRENT_KERNEL,
-				      .number = LAUNCH_NUMBER,
-				      .name = "_Z4worki" };
-
-	if (number != LAUNCH_NUMBER)
-		return;
-	work.grid = (uint32_t)args[1];
-	device->call(&work);
-}
-
-static void begin(void)
-{
-	device = stand_in_cupti();
-	stand_in_work(true);
-	stand_in_watch(watch);
-	if (cuInit(0))
-		exit(3);
-}
-
-static void launch(unsigned int first, unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++)
-		cuLaunchKernel(1, first + i, 1, 1, 32, 1, 1, 0, STREAM, NULL, NULL);
-}
-
-static void complete(uint32_t count)
-{
-	struct timespec now;
-	uint64_t ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	device->complete(count, ns, ns + 1000);
-}
 
 /* ---- four threads on one stream, each launch with its own grid ---- */
 
