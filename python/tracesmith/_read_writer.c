@@ -205,6 +205,8 @@ static int add_argument(PyObject *self, struct ts_writer *writer, struct argumen
 		return -1;
 	}
 	*field = (struct ts_field){ .key = (uint32_t)intern(writer, key) };
+	if (PyErr_Occurred())
+		return -1;
 	value = argument_value(self, writer, object, &field->type);
 	if (PyErr_Occurred())
 		return -1;
