@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch_support import Rows, TorchCase
+from torch_support import VERSION, Rows, TorchCase, needs_compile
 
 try:
     import torch._dynamo
@@ -19,8 +19,9 @@ except ImportError:  # pragma: no cover
 
 
 # Before 2.5, this backend calls modules one by one as the graph has them.
-NEW = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 5)
-EAGER = "eager" if NEW else "aot_eager"
+EAGER = "eager" if VERSION >= (2, 5) else "aot_eager"
+# 2.0 calls modules while it compiles them, with tensors like any other.
+TRIES_OUT = VERSION < (2, 1)
 
 
 class Net(nn.Module):
@@ -40,6 +41,7 @@ def compiled(function: Any, backend: str = "eager", **options: Any) -> Any:
 
 
 @unittest.skipIf(counters is None, "torch has no dynamo")
+@needs_compile
 class CompileTest(TorchCase):
     def setUp(self) -> None:
         super().setUp()
@@ -60,7 +62,8 @@ class CompileTest(TorchCase):
         optimizer = torch.optim.SGD(models[0].parameters(), lr=0.1)
         whole = compiled(models[0], fullgraph=True)
         function = compiled(lambda x: models[1](x).sum(), fullgraph=True)
-        models[2].compile(backend="eager", fullgraph=True)
+        if hasattr(models[2], "compile"):
+            models[2].compile(backend="eager", fullgraph=True)
         hooked = compiled(models[3])
         step = compiled(optimizer.step)
         x = torch.ones(2, 4)
@@ -96,7 +99,8 @@ class CompileTest(TorchCase):
         run()
         run()
         without = self.figures()
-        stance = getattr(torch.compiler, "set_stance", lambda stance: contextlib.nullcontext())
+        compiler = getattr(torch, "compiler", None)
+        stance = getattr(compiler, "set_stance", lambda stance: contextlib.nullcontext())
         with stance("fail_on_recompile"):
             with Rows() as rows:
                 run()
@@ -107,6 +111,8 @@ class CompileTest(TorchCase):
 
     def test_a_compiled_module_is_one_row(self) -> None:
         for late, backend in ((False, EAGER), (True, EAGER), (True, "aot_eager")):
+            if TRIES_OUT and not late:
+                continue
             with self.subTest(late=late, backend=backend):
                 torch._dynamo.reset()
                 model = Net()
@@ -124,9 +130,11 @@ class CompileTest(TorchCase):
     def test_explain(self) -> None:
         model = Net()
         with Rows():
-            explained = torch._dynamo.explain(model)(torch.ones(2, 4))
-        self.assertEqual(explained.graph_break_count, 0)
-        self.assertEqual(explained.graph_count, 1)
+            if VERSION < (2, 1):
+                graphs = torch._dynamo.explain(model, torch.ones(2, 4))[2]
+            else:
+                graphs = torch._dynamo.explain(model)(torch.ones(2, 4)).graphs
+        self.assertEqual(len(graphs), 1)
 
     def test_a_break_of_the_program_shows_the_module_it_is_in(self) -> None:
         class Broken(nn.Module):
@@ -161,8 +169,9 @@ class CompileTest(TorchCase):
             got = torch.compile(model)(x)
             got.sum().backward()
         torch.testing.assert_close(got, expected)
-        self.assertEqual(rows.modules("forward"), ["Net"])
-        self.assertEqual(rows.modules("backward"), ["Net"])
+        for stage in ("forward", "backward"):
+            names = rows.modules(stage)
+            self.assertEqual([name for name in names if name == "Net" or not TRIES_OUT], ["Net"])
 
     def test_compiled_autograd(self) -> None:
         def run() -> Any:
@@ -186,6 +195,7 @@ class CompileTest(TorchCase):
         if EAGER == "eager":
             self.assertEqual(rows.modules("forward"), ["Net", "Net"])
 
+    @unittest.skipIf(VERSION < (2, 1), "torch 2.0 calls the compiled update like a model")
     def test_steps_are_seen_although_the_optimizer_is_compiled(self) -> None:
         model = Net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

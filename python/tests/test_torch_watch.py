@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch_support import Rows, TorchCase
+from torch_support import Rows, TorchCase, needs_compile
 
 import tracesmith.torch
 
@@ -228,6 +228,7 @@ class WatchTest(TorchCase):
         self.assertTrue(handle.is_active)
         handle.remove()
 
+    @needs_compile
     def test_compiled_functions_are_not_broken(self) -> None:
         from torch._dynamo.utils import counters
 

@@ -20,6 +20,13 @@ import tracesmith
 import tracesmith.torch
 from tracesmith import _torch
 
+# PyTorch's, for what differs between versions.
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+needs_compile = unittest.skipIf(
+    VERSION < (2, 1) and sys.version_info >= (3, 11),
+    "torch.compile of torch 2.0 needs Python 3.10 or older",
+)
+
 
 class Attention(nn.Module):
     def __init__(self, width: int) -> None:
