@@ -23,7 +23,7 @@ export OMP_NUM_THREADS=1
 unset "${!PROBING_@}" TRACESMITH_TORCH_PROFILING
 run_package_tests test_torch_table test_torch_backward test_torch_unseen test_torch_steps \
 	test_torch_settings test_torch_jobs test_torch_watch
-# Alone: in PyTorch 2.0, no optimizer is seen any more once something was compiled.
+# Alone: before PyTorch 2.3, no optimizer is seen any more once something was compiled.
 run_package_tests test_torch_compile
 
 # Asked for by a variable alone: tracesmith is loaded when the program's own import of torch is done,
