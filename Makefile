@@ -53,7 +53,7 @@ demo: all ## show what the tool does, in a minute
 
 test: all ## build and run the tests; T=REGEX runs those that match
 	@$(if $(TS_LONG),$(if $(filter yes,$(BOOTSTRAP)),scripts/programs-venv))
-	@$(if $(filter yes,$(BOOTSTRAP)),$(if $(SAN)$(if $(findstring package,$(T)),,$(T)),,scripts/torch-venv))
+	@$(if $(filter yes,$(BOOTSTRAP)),$(if $(SAN)$(if $(findstring package,$(T)),,$(T)),,scripts/package-venv))
 	@scripts/test $(B) $(if $(T),-R '$(T)')
 
 test-long: ## everything .ci/run does, at full length: all repetitions, full analysis, longer fuzzing (hours)

@@ -4,4 +4,13 @@
 # docs/python-api.md.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
+
+# With the libraries that read tables, if they are there.
+for python in "$PYTHON" ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} \
+	"$TS_BUILD/package-venv/bin/python"; do
+	if "$python" -c 'import polars, tracesmith._read' 2>/dev/null; then
+		PYTHON=$python
+		break
+	fi
+done
 run_package_tests test_trace test_guide

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tracesmith.torch, with a real PyTorch: python/tests/test_torch_*.py. They run with the first of
-# $TRACESMITH_TORCH_PYTHON, python3, and the environment of scripts/torch-venv that has torch.
+# $TRACESMITH_TORCH_PYTHON, python3, and the environment of scripts/package-venv that has torch.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
 
 for python in ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} python3 \
-	"$TS_BUILD/torch-venv/bin/python" "$TS_SOURCE/build/torch-venv/bin/python"; do
+	"$TS_BUILD/package-venv/bin/python" "$TS_SOURCE/build/package-venv/bin/python"; do
 	if "$python" -c 'import torch, tracesmith._torch' 2>/dev/null; then
 		export PYTHON=$python
 		torch=$("$python" -c 'import torch; print(torch.__version__)')
@@ -14,7 +14,7 @@ for python in ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} python3 \
 	fi
 done
 if [ -z "${torch:-}" ]; then
-	echo "skip: no Python with torch for which the package was built (see scripts/torch-venv)"
+	echo "skip: no Python with torch for which the package was built (see scripts/package-venv)"
 	exit 77
 fi
 echo "torch $torch"

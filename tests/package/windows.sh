@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Windows of execution traces by a flag file (python/tests/test_chakra.py), and the example that
 # trains a model. The Python with torch is $TRACESMITH_TORCH_PYTHON, else python3, else
-# build/torch-venv.
+# build/package-venv.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
 
@@ -16,7 +16,7 @@ train() { # python
 	done
 }
 
-for candidate in ${TRACESMITH_TORCH_PYTHON:-} python3 "$TS_BUILD/torch-venv/bin/python"; do
+for candidate in ${TRACESMITH_TORCH_PYTHON:-} python3 "$TS_BUILD/package-venv/bin/python"; do
 	if "$candidate" -c 'import torch' 2>/dev/null; then
 		"$candidate" -m unittest test_chakra
 		train "$candidate"
