@@ -184,6 +184,7 @@ class Events(ProgramTest):
             tracesmith.instant("values", int=-1, big=2**64, least=-2**63, index=Index(),
                 real=Real(), enum=Color.RED, text=Text("t"), none=None, list=[1],
                 inf=float("inf"), false=False)
+            tracesmith.instant("huge", most=10**5000)
             tracesmith.instant("many", **{f"k{i:02}": i for i in range(40)})
             try:
                 tracesmith.instant("broken", x=Broken())
@@ -198,6 +199,8 @@ class Events(ProgramTest):
         self.assertEqual((values["index"], values["real"], values["enum"]), (11, 0.25, 3))
         self.assertEqual((values["text"], values["none"], values["list"]), ("t", "None", "[1]"))
         self.assertIs(values["false"], False)
+        # As text where str() has no limit, else in hexadecimal.
+        self.assertRegex(by_name["huge"]["args"]["most"], "^(0x|10000)")
         self.assertEqual(len(by_name["many"]["args"]), 32)
         self.assertIn("raised", by_name)
         self.assertNotIn("broken", by_name)

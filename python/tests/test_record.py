@@ -126,6 +126,11 @@ class Record(ProgramTest):
             [row["args"]["i"] for row in rows(self.path("t.sbt"))], [*range(3000)]
         )
 
+    def folder_of_others(self) -> str:
+        os.mkdir(self.path("others"))
+        os.chmod(self.path("others"), 0o755)
+        return self.path("others")
+
     def test_errors_name_cause_and_remedy(self):
         output = self.run_program("""
             import errno, os, tracesmith
@@ -147,12 +152,26 @@ class Record(ProgramTest):
             error(lambda: tracesmith.start("x" * 2000))
             error(lambda: tracesmith.start("%r.sbt"))
         """)
+        # Before the first start, a live directory that is not the user's alone.
+        output += self.run_program(
+            """
+            import errno, tracesmith
+
+            try:
+                tracesmith.start("t.sbt")
+            except RuntimeError as problem:
+                print(errno.errorcode[problem.errno], problem)
+            """,
+            TRACESMITH_LIVE_DIR=self.folder_of_others(),
+        )
         lines = output.splitlines()
         self.assertEqual(
             [line.split()[0] for line in lines],
-            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "EINVAL", "EINVAL"],
+            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "EINVAL", "EINVAL", "EPERM"],
         )
         self.assertIn("recorded already", lines[1])
+        self.assertIn("stop() the one", lines[1])
+        self.assertIn("/others' is not a folder of this user alone: chmod 700", lines[7])
         self.assertIn("TRACESMITH_RECORDER", lines[3])
         self.assertIn("empty", lines[4])
         self.assertIn("too long", lines[5])

@@ -31,7 +31,7 @@ static void take_double(struct values *values, unsigned int i, double value)
 	values->types |= (uint64_t)(TS_EMIT_DOUBLE - 1) << (2 * i);
 }
 
-/* Integers of more than 64 bits become strings. */
+/* Integers of more than 64 bits become strings: hexadecimal if str() refuses so many digits. */
 static bool take_int(struct values *values, unsigned int i, PyObject *value)
 {
 	int overflow;
@@ -44,6 +44,10 @@ static bool take_int(struct values *values, unsigned int i, PyObject *value)
 		return true;
 	}
 	string = PyObject_Str(value);
+	if (!string && PyErr_ExceptionMatches(PyExc_ValueError)) {
+		PyErr_Clear();
+		string = PyNumber_ToBase(value, 16);
+	}
 	is_taken = string && take_string(values, i, string);
 	Py_XDECREF(string);
 	return is_taken;

@@ -75,7 +75,10 @@ class Summary:
             f" and {_many(self.threads, 'thread')}, {_bytes(self.bytes)}"
         )
         if self.lost:
-            text += f"; {_many(self.lost, 'event')} lost"
+            text += (
+                f"; {_many(self.lost, 'event')} lost, when and why:"
+                f" tracesmith view {self.path} --table loss"
+            )
         if self.notice:
             text += f"; {self.notice}"
         return text
@@ -189,12 +192,17 @@ def _stop_this(recording: Recording) -> None:
 
 
 def _cannot_start(number: int, path: str | None, why: str) -> str:
+    live = os.environ.get("TRACESMITH_LIVE_DIR") or f"/dev/shm/tracesmith-{os.geteuid()}"
     reasons = {
-        errno.EBUSY: "this process is being recorded already",
+        errno.EACCES: f"no access to '{live}' or to the tool: set TRACESMITH_LIVE_DIR, or"
+        " TRACESMITH_RECORDER",
+        errno.EBUSY: "this process is being recorded already, by start(), TRACESMITH_OUT or"
+        " 'tracesmith record': stop() the one, or leave out the other",
         errno.ENOENT: "the tool 'tracesmith' was not found: install it, or set"
         " TRACESMITH_RECORDER to its path",
         errno.ETXTBSY: f"another recording writes '{path}'",
-        errno.EPERM: "not in a setuid program",
+        errno.EPERM: f"'{live}' is not a folder of this user alone: chmod 700 it, or set"
+        " TRACESMITH_LIVE_DIR; or the program is setuid",
     }
     reason = why or reasons.get(number, f"no shared memory: {os.strerror(number)}")
     return f"cannot start recording: {reason}"
