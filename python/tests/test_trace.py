@@ -262,6 +262,24 @@ class Questions(WithSample):
         with self.assertRaises(KeyError):
             result.table.column("no such column")
 
+    def test_long_names_and_sentences_are_shown_in_few_columns(self):
+        path = self.file("long.sbt")
+        with tracesmith.Writer(path) as writer:
+            device = writer.device(number=0)
+            stream = writer.stream(device=device, number=1)
+            for i in range(9):
+                writer.gpu_op(start=i * 1000, duration=9, device=device, stream=stream, kind="kernel", name="a" + 999 * "b" + "c")
+        with tracesmith.open(path) as long:
+            shown = str(long.analyze("kernels", all=True)["kernels"]).splitlines()[1]
+            self.assertRegex(shown, " a(b+)…(b+)c ")
+            self.assertLess(len(shown), 200)
+            self.assertLess(len(long.gpu_op._repr_html_()), 20_000)
+            self.assertEqual(len(long.analyze("kernels", all=True)["kernels"].column("name")[0]), 1001)
+        advice = str(self.trace.analyze("advice", all=True).table).splitlines()
+        self.assertNotIn("evidence", advice[0])
+        self.assertTrue(any(line.startswith("   evidence: ") for line in advice), advice)
+        self.assertLessEqual(max(map(len, advice)), 80)
+
     def test_times_of_results_are_ns(self):
         result = self.trace.analyze("breakdown", all=True)
         row = result[0]

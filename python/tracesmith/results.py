@@ -12,6 +12,10 @@ __all__ = ["Column", "Result", "ResultTable"]
 
 _SHOWN_ROWS = 20
 _SHOWN_HTML_ROWS = 50
+# Longer names lose their middle, as in the tool; sentences stand below their row.
+_NAME_WIDTH = 64
+_SENTENCES = {"finding", "evidence", "command"}
+_SENTENCE_WIDTH = 80
 # Integers that name something: their digits are not grouped.
 _NUMBERS = {"correlation", "device", "pid", "rank", "step", "stream", "tid"}
 
@@ -112,21 +116,22 @@ class ResultTable(Sequence[Any]):
         rows = [[_shown(row[i], kinds[i], self._start) for i in shown] for row in self._rows[:most]]
         return titles, rows
 
-    def _is_left(self) -> list[bool]:
-        """Which shown columns are texts."""
-        shown = [column for column in self.columns if column.title is not None] or self.columns
-        return [column.type == "text" for column in shown]
-
     def __str__(self) -> str:
         titles, rows = self._cells(_SHOWN_ROWS)
-        widths = [max(map(len, cells)) for cells in zip(titles, *rows)]
-        is_left = self._is_left()
-        lines = [
-            "  ".join(
-                cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(line, widths, is_left)
-            ).rstrip()
-            for line in [titles, *rows]
-        ]
+        columns = [column for column in self.columns if column.title is not None] or self.columns
+        is_left = [column.type == "text" for column in columns]
+        sentences = [i for i, column in enumerate(columns) if column.key in _SENTENCES]
+        grid = [i for i in range(len(columns)) if i not in sentences]
+        cells = [[_shortened(line[i]) if is_left[i] else line[i] for i in grid] for line in [titles, *rows]]
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        lines = []
+        for number, line in enumerate(cells):
+            padded = [
+                cell.ljust(width) if is_left[i] else cell.rjust(width) for cell, width, i in zip(line, widths, grid)
+            ]
+            lines.append("  ".join(padded).rstrip())
+            if number:
+                lines += [_paragraph(f"{titles[i]}: {rows[number - 1][i]}") for i in sentences]
         if len(self) > len(rows):
             lines.append(f"... {len(self) - len(rows):,} more rows")
         return "\n".join(lines)
@@ -140,6 +145,22 @@ class ResultTable(Sequence[Any]):
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         more = f"<p>{len(self) - len(rows):,} more rows</p>" if len(self) > len(rows) else ""
         return f"<b>{html.escape(self.name)}</b><table><tr>{head}</tr>{body}</table>{more}"
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _NAME_WIDTH:
+        return text
+    end = (_NAME_WIDTH - 1) // 2
+    return f"{text[: _NAME_WIDTH - 1 - end]}…{text[-end:]}"
+
+
+def _paragraph(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(
+        text, _SENTENCE_WIDTH, initial_indent="   ", subsequent_indent="   ", break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _key(key: str, kind: str) -> str:
