@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from .results import _shown_time
@@ -60,14 +61,14 @@ def _lanes(title: str, lanes: list[tuple[str, list[float]]], duration: int) -> s
         parts.append(_text(0, y + 10, label))
         at = 0
         while at < len(bins):
-            # Neighbours of one shade are one box.
-            shade, end = round(bins[at] * 8), at + 1
-            while end < len(bins) and round(bins[end] * 8) == shade:
+            # Neighbours of one shade are one box; the least work can be seen.
+            shade, end = ceil(bins[at] * 8), at + 1
+            while end < len(bins) and ceil(bins[end] * 8) == shade:
                 end += 1
             if shade:
                 parts.append(
                     f'<rect x="{_LABEL + at * width:.1f}" y="{y}" width="{(end - at) * width:.1f}" '
-                    f'height="{_LANE - 3}" fill="#2a78d6" fill-opacity="{shade / 8:.2f}"/>'
+                    f'height="{_LANE - 3}" fill="#2a78d6" fill-opacity="{0.2 + shade / 10:.2f}"/>'
                 )
             at = end
     return _svg(20 + len(lanes) * _LANE, parts)

@@ -62,12 +62,15 @@ class ResultTable(Sequence[Any]):
     """Rows of an answer: named tuples, whose names are the keys of the columns.
 
     Times are ns in Python; a column of times that is called ``duration_us`` where it is shown in us
-    is ``duration`` here. Instants are shown as times after ``start``.
+    is ``duration`` here. Instants are shown as times after ``start``, and ``top`` rows are shown.
     """
 
-    def __init__(self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]], start: int = 0):
+    def __init__(
+        self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]], start: int = 0, top: int = 0
+    ):
         self.name = name
         self._start = start
+        self._top = top
         self.columns = [Column(_key(key, kind), title, kind) for key, title, kind in columns]
         self._row: Any = collections.namedtuple(  # type: ignore[misc]
             "Row", [column.key for column in self.columns], rename=True
@@ -117,7 +120,7 @@ class ResultTable(Sequence[Any]):
         return titles, rows
 
     def __str__(self) -> str:
-        titles, rows = self._cells(_SHOWN_ROWS)
+        titles, rows = self._cells(self._top or _SHOWN_ROWS)
         columns = [column for column in self.columns if column.title is not None] or self.columns
         is_left = [column.type == "text" for column in columns]
         sentences = [i for i, column in enumerate(columns) if column.key in _SENTENCES]
@@ -140,9 +143,13 @@ class ResultTable(Sequence[Any]):
         return f"<{self.name}: {len(self):,} rows>\n{self}"
 
     def _repr_html_(self) -> str:
-        titles, rows = self._cells(_SHOWN_HTML_ROWS)
+        titles, rows = self._cells(self._top or _SHOWN_HTML_ROWS)
+        columns = [column for column in self.columns if column.title is not None] or self.columns
+        is_name = [column.type == "text" and column.key not in _SENTENCES for column in columns]
         head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        body = "".join(
+            "<tr>" + "".join(_html_cell(cell, name) for cell, name in zip(row, is_name)) + "</tr>" for row in rows
+        )
         more = f"<p>{len(self) - len(rows):,} more rows</p>" if len(self) > len(rows) else ""
         return f"<b>{html.escape(self.name)}</b><table><tr>{head}</tr>{body}</table>{more}"
 
@@ -152,6 +159,14 @@ def _shortened(text: str) -> str:
         return text
     end = (_NAME_WIDTH - 1) // 2
     return f"{text[: _NAME_WIDTH - 1 - end]}…{text[-end:]}"
+
+
+def _html_cell(text: str, is_name: bool) -> str:
+    """All of a long name appears under the pointer."""
+    shown = _shortened(text) if is_name else text
+    title = "" if shown == text else f' title="{html.escape(text)}"'
+    # A number and its unit stay together.
+    return f"<td{title}>{html.escape(shown if len(shown) > 20 else shown.replace(chr(32), chr(160)))}</td>"
 
 
 def _paragraph(text: str) -> str:
@@ -185,9 +200,10 @@ class Result:
         notes: list[str],
         outcome: str | None = None,
         start: int = 0,
+        top: int = 0,
     ):
         self.name = name
-        self.tables = {key: ResultTable(key, columns, rows, start) for key, columns, rows in tables}
+        self.tables = {key: ResultTable(key, columns, rows, start, top) for key, columns, rows in tables}
         self.notes = notes
         #: Of a diff: "identical", "alike" or "different".
         self.outcome = outcome

@@ -376,8 +376,8 @@ class Trace:
     ) -> Result:
         """Runs an analysis (docs/analyze.md) and returns its answer.
 
-        Options are those of ``tracesmith analyze NAME``, with underscores: ``top=5``,
-        ``by_stream=True``. Times are ns, or texts such as "20us".
+        Options are those of ``tracesmith analyze NAME``, with underscores: ``by_stream=True``. Times
+        are ns, or texts such as "20us". ``top=5`` shows that many rows; the answer has all.
         """
         tables, notes = self._job.analyze(
             name,
@@ -388,7 +388,7 @@ class Trace:
             short_names=short_names,
             progress=progress,
         )
-        return Result(name, tables, notes, start=self.start or 0)
+        return Result(name, tables, notes, start=self.start or 0, top=int(options.get("top") or 0))
 
     def diff(
         self,
