@@ -362,6 +362,9 @@ class Configuration(unittest.TestCase):
         self.assertEqual((settings.max_steps, settings.debug), (0, False))
         self.assertEqual(len(complaints), 2)
         self.assertIn("VLLM_CHAKRA_TRACE_MAX_STEPS='many'", " ".join(complaints))
+        for number in (-1, "3"):
+            with self.assertRaisesRegex(ValueError, "max_steps .*: expected a number"):
+                self.settings({"max_steps": number})
         with self.assertRaises(TypeError):
             Settings.from_environment({"no_such_setting": 1}, {})
 

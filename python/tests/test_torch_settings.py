@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import unittest
@@ -56,9 +55,14 @@ class SettingsTest(TorchCase):
             ({"mode": "other"}, "expected 'ordered'"),
             ({"memory": "sometimes"}, "expected True, False or 'auto'"),
             ({"cost": 2}, "expected a share"),
-            ({"modules": "re:("}, "."),
+            ({"modules": "re:("}, r"modules 're:\(': "),
+            ({"modules": 3}, "modules 3: expected a path"),
+            ({"modules": ["fc1", None]}, "modules None: expected a path"),
+            ({"every": "10"}, "every '10': expected a whole number"),
+            ({"every": 2**40}, "expected 1 or more steps"),
+            ({"rate": "all"}, "rate 'all': expected a number"),
         ):
-            with self.subTest(**arguments), self.assertRaisesRegex((ValueError, re.error), message):
+            with self.subTest(**arguments), self.assertRaisesRegex((ValueError, TypeError), message):
                 tracesmith.torch.enable(**arguments)
         self.assertFalse(tracesmith.torch.is_enabled())
 

@@ -147,6 +147,13 @@ class WatchTest(TorchCase):
                 tracesmith.torch.watch("train", text)
         with self.assertRaisesRegex(ValueError, "at least one"):
             tracesmith.torch.watch("train")
+        with self.assertRaisesRegex(ValueError, "watch 3: expected a variable"):
+            tracesmith.torch.watch("train", 3)
+        for function in 3, "":
+            with self.assertRaisesRegex(TypeError, "expected a function, or its name"):
+                tracesmith.torch.watch(function, "loss")
+        with self.assertRaisesRegex(TypeError, "what watch.. returned"):
+            tracesmith.torch.unwatch("train")
 
     def test_every(self) -> None:
         marks = self.watched(

@@ -57,6 +57,9 @@ def open(  # noqa: A001
     names = [_operand(operand) for operand in operands]
     if not names:
         raise InvalidError("no trace was given")
+    for name in names:
+        if isinstance(name, int) and names.count(name) > 1:
+            raise InvalidError(f"process {name} is given twice")
     job, texts = _read.open(names, progress)
     for text in texts:
         warnings.warn(text, TraceWarning, stacklevel=2)

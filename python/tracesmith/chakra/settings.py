@@ -65,6 +65,8 @@ class Settings:
                 break
         if values.get("mode", cls.mode) not in MODES:
             raise ValueError(f"mode {values['mode']!r}: expected one of {', '.join(MODES)}")
+        if not isinstance(values.get("max_steps", 0), int) or values.get("max_steps", 0) < 0:
+            raise ValueError(f"max_steps {values['max_steps']!r}: expected a number, or 0 for no limit")
         values["trace_dir"] = os.path.abspath(os.fspath(values.get("trace_dir", cls.trace_dir)))
         values["flag"] = os.path.abspath(os.fspath(values.get("flag", cls.flag)))
         return cls(**values), complaints

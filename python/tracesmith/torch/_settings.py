@@ -35,10 +35,15 @@ def check(
     device_time: Union[bool, str],
     cost: float,
 ) -> Settings:
-    """Raises ValueError for what makes no sense."""
+    """Raises ValueError or TypeError for what makes no sense."""
+    for name, number in (("rate", rate), ("cost", cost)):
+        if not isinstance(number, (int, float)):
+            raise TypeError(f"{name} {number!r}: expected a number")
+    if not isinstance(every, int):
+        raise TypeError(f"every {every!r}: expected a whole number of steps")
     if not 0 < rate <= 1:
         raise ValueError(f"rate {rate}: expected a share above 0 and up to 1")
-    if every < 1:
+    if not 1 <= every < 2**31:
         raise ValueError(f"every {every}: expected 1 or more steps")
     if mode not in ("ordered", "random"):
         raise ValueError(f"mode {mode!r}: expected 'ordered' (steps) or 'random' (calls)")
@@ -71,10 +76,15 @@ def _patterns(modules: Modules) -> Union[None, bool, tuple[Any, ...]]:
         return False
     if isinstance(modules, (str, re.Pattern)):
         modules = (modules,)
-    patterns = tuple(modules)
+    patterns = tuple(modules) if isinstance(modules, Iterable) else (modules,)
     for pattern in patterns:
+        if not isinstance(pattern, (str, re.Pattern)):
+            raise TypeError(f"modules {pattern!r}: expected a path, a class name or a regular expression")
         if isinstance(pattern, str) and pattern.startswith("re:"):
-            re.compile(pattern[3:])
+            try:
+                re.compile(pattern[3:])
+            except re.error as error:
+                raise ValueError(f"modules {pattern!r}: {error}") from None
     return patterns or False
 
 

@@ -74,6 +74,8 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
     at: "return": when the function returns, each `every` calls; "step": after each `every` steps
     of an optimizer, in a function that is running then, such as the one with the training loop.
     """
+    if not (isinstance(function, str) and function.strip()) and not hasattr(function, "__module__"):
+        raise TypeError(f"watch {function!r}: expected a function, or its name")
     if not expressions:
         raise ValueError("watch: name at least one variable, such as 'loss' or 'x.shape'")
     if every < 1:
@@ -92,6 +94,8 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
 
 def unwatch(watched: Optional[Watch] = None) -> None:
     """Ends one watch(), or all."""
+    if watched is not None and not isinstance(watched, Watch):
+        raise TypeError(f"unwatch {watched!r}: expected what watch() returned")
     for each in [watched] if watched is not None else list(_watches):
         each.remove()
 
@@ -105,6 +109,8 @@ def _parse(text: str) -> _Path:
         f"watch {text!r}: expected a variable with attributes and constant subscripts, such as "
         "'loss', 'x.shape' or 'batch[0].shape'"
     )
+    if not isinstance(text, str):
+        raise error
     try:
         node: Any = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
