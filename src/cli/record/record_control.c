@@ -59,6 +59,8 @@ void ts_record_control_finished(struct ts_record *record, const struct ts_text *
 {
 	TS_SCOPED(ts_text) line = { 0 };
 
+	/* A command may end before the recorder has looked at it for the first time. */
+	ts_record_control_started(record);
 	ts_text_printf(&line, TS_CONTROL_FINISHED " %d ",
 		       record->command && record->command_ended ? record->wait_status : -1);
 	ts_text_append(&line, json->data, json->length);
