@@ -53,7 +53,7 @@ def open(  # noqa: A001
     wrong with a trace that can be used all the same is a ``TraceWarning``.
     """
     if isinstance(operands, (str, bytes, os.PathLike)) or not hasattr(operands, "__iter__"):
-        operands = [operands]  # type: ignore[list-item]
+        operands = [operands]
     names = [_operand(operand) for operand in operands]
     if not names:
         raise InvalidError("no trace was given")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tracesmith.torch and the window manager with other versions of PyTorch: tests/package/torch.sh and
-# windows.sh in each environment build/package-venv-VERSION that scripts/package-venv made, as it does with
-# TS_LONG=1.
+# windows.sh in each environment build/package-venv-VERSION that scripts/package-venv made, as it does
+# with TS_LONG=1.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
 
