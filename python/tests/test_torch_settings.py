@@ -59,7 +59,7 @@ class SettingsTest(TorchCase):
             ({"modules": 3}, "modules 3: expected a path"),
             ({"modules": ["fc1", None]}, "modules None: expected a path"),
             ({"every": "10"}, "every '10': expected a whole number"),
-            ({"every": 2**40}, "expected 1 or more steps"),
+            ({"every": 2**63}, "expected 1 or more steps"),
             ({"rate": "all"}, "rate 'all': expected a number"),
         ):
             with self.subTest(**arguments), self.assertRaisesRegex((ValueError, TypeError), message):

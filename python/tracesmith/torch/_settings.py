@@ -43,7 +43,7 @@ def check(
         raise TypeError(f"every {every!r}: expected a whole number of steps")
     if not 0 < rate <= 1:
         raise ValueError(f"rate {rate}: expected a share above 0 and up to 1")
-    if not 1 <= every < 2**31:
+    if not 1 <= every < 2**63:
         raise ValueError(f"every {every}: expected 1 or more steps")
     if mode not in ("ordered", "random"):
         raise ValueError(f"mode {mode!r}: expected 'ordered' (steps) or 'random' (calls)")
