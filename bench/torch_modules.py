@@ -234,6 +234,39 @@ def interval(values: list[float]) -> tuple[float, float, float]:
     return statistics.median(ordered), ordered[low], ordered[high]
 
 
+class Empty(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def measure_calls(rounds: int) -> None:
+    """The shortest time of empty modules, also in steps of training and inference that have no rows."""
+    module, x = nn.Sequential(*(Empty() for _ in range(999))), torch.ones(1)
+    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters())
+    best: dict[str, float] = {}
+
+    def call(name: str) -> None:
+        for _ in range(30):
+            start = time.perf_counter()
+            module(x)
+            best[name] = min(best.get(name, 1), time.perf_counter() - start)
+
+    tracesmith.start()
+    for _ in range(rounds):
+        call("off")
+        with recorded(every=1 << 40):
+            optimizer.step()  # ends step 0, which is recorded
+            call("training, idle")
+        with recorded(every=1 << 40), torch.no_grad():
+            module(x)
+            call("inference, idle")
+        with recorded(), torch.no_grad():
+            call("inference, with rows")
+    tracesmith.stop()
+    for name, seconds in best.items():
+        print(f"a call of an empty module, {name:20} {seconds * 1e6:6.0f} ns")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -255,7 +288,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", help="trace to record into; default: flight mode")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--calls", action="store_true", help="only calls of an empty module")
     options = parser.parse_args()
+    if options.calls:
+        measure_calls(options.pairs)
+        return
     torch.set_num_threads(options.threads)
     names = [name for name in VARIANTS if name in options.variants.split(",") or name == "off"]
     # Once for all rounds: what the first rows cost is not a step's.
