@@ -71,6 +71,7 @@ SHARDED = """
 TRAINER = """
     import sys
     import torch
+    import tracesmith
     import tracesmith.torch
     from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
@@ -82,7 +83,8 @@ TRAINER = """
         def __len__(self):
             return 16
         def __getitem__(self, at):
-            ids = torch.arange(8) + at
+            with tracesmith.span("load"):
+                ids = torch.arange(8) + at
             return {"input_ids": ids, "labels": torch.tensor(at % 2)}
     arguments = TrainingArguments(output_dir=sys.argv[1], max_steps=2, report_to=[], use_cpu=True,
                                   per_device_train_batch_size=2, dataloader_num_workers=2,
@@ -175,10 +177,13 @@ class JobsTest(TorchCase):
             self.assertEqual(
                 [row["module"] for row in of_rank if row["stage"] == "step"], ["AdamW"] * 2
             )
-        # Of the same processes: their Python stacks; workers have none of the rows.
-        processes = {row["pid"] for row in read_table("trainer.sbt", "process")}
-        self.assertGreaterEqual(len(processes), 2 + 2 * 2)
-        self.assertEqual(len({row["pid"] for row in rows}), 2)
+        # Workers load, and have none of the rows.
+        ranks = {row["pid"] for row in rows}
+        self.assertEqual(len(ranks), 2)
+        workers = {row["pid"] for row in read_table("trainer.sbt", "slice") if row["name"] == "load"}
+        self.assertEqual(len(workers - ranks), 2 * 2)
+        self.assertTrue(workers <= {row["pid"] for row in read_table("trainer.sbt", "process")})
+        # Python stacks are in the same trace.
         self.assertTrue(read_table("trainer.sbt", "sample"))
 
 
