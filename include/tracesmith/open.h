@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens anything that is a trace: an SBT file, a file of another tool, which is imported on the
- *fly, or a process that is being observed. Several traces that belong together, the ranks of one
- *run, are a job:
+ * fly, or a process that is being observed. Several traces that belong together, such as the ranks
+ * of one run, are a job:
  *
  *	const char *const ranks[] = { "rank0.sbt", "rank1.json.gz" };
  *	struct ts_error err;

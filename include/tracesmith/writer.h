@@ -40,15 +40,18 @@ struct ts_writer;
 /* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
 struct ts_writer_options {
 	size_t size;
-	int threads; /* threads that encode, besides one that appends; -1: the caller's does both.
-			Default: cores - 1 */
-	uint32_t chunk_rows;  /* rows of a full chunk; default 65536 */
-	int level;            /* zstd level of event columns; default 4 */
-	size_t string_memory; /* bytes of interned text to keep before forgetting; default 256 MiB
-			       */
-	unsigned int flags;   /* TS_WRITER_* */
-	const uint8_t
-		*trace_id; /* 16 bytes for a new file, or that a resumed one must have; NULL: any */
+	/*
+	 * Threads that encode, besides one that appends; -1: the caller's does both. Default:
+	 * cores - 1
+	 */
+	int threads;
+	uint32_t chunk_rows; /* rows of a full chunk; default 65536 */
+	int level;           /* zstd level of event columns; default 4 */
+	/* Bytes of interned text to keep before forgetting; default 256 MiB. */
+	size_t string_memory;
+	unsigned int flags; /* TS_WRITER_* */
+	/* 16 bytes for a new file, or that a resumed one must have; NULL: any. */
+	const uint8_t *trace_id;
 	/* For tests: replaces write(2). Called by one thread at a time, in file order. */
 	ssize_t (*write)(void *context, int fd, const void *data, size_t bytes);
 	void *write_context;
