@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs written for the tool `probing` call, on TraceSmith.
+"""The functions of the package `probing`, implemented by TraceSmith.
 
     import probing
 
     probing.enable_torch_profiling()        # or PROBING_TORCH_PROFILING=on
 
-The package `probing` takes precedence where it is installed. docs/torch.md shows what of its tables
-and options is where.
+If the package `probing` is installed, it is imported instead. docs/torch.md lists the differences.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = [
 
 
 def enable_torch_profiling(spec: Optional[str] = None, **settings: Any) -> None:
-    """Records modules, as PROBING_TORCH_PROFILING=SPEC would: "on", "random:0.1", "off".
+    """Records modules, as PROBING_TORCH_PROFILING=SPEC does: "on", "random:0.1", "off".
 
     Settings are those of tracesmith.torch.enable().
     """
@@ -49,7 +48,7 @@ def disable_torch_profiling() -> None:
 
 
 def step(number: Optional[int] = None) -> None:
-    """A step of training begins: this one, or the next."""
+    """Marks the beginning of a training step: that of this number, or the next."""
     import tracesmith
 
     tracesmith.step(number)

@@ -163,7 +163,7 @@ class Start(unittest.TestCase):
         said = self.run_python(
             "print('runs')", TRACESMITH_X="1", PYTHONPATH=str(broken.parent)
         )
-        self.assertEqual(said, "runs\ntracesmith: not started: OSError('a\\nb')\n")
+        self.assertEqual(said, "runs\ntracesmith: cannot start: OSError('a\\nb')\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
     with tracesmith.span("forward", "train", layer=3):
         ...
 
-Importing this package loads almost nothing: each name is loaded when it is first used.
+Importing this package loads almost nothing: each name is loaded on first use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 # Submodules that need no import statement of their own.
 _MODULES = ("chakra", "errors", "torch")
 
-# Where each public name lives.
+# The module of each public name.
 _NAMES = {
     "span": "emit",
     "traced": "emit",

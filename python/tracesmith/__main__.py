@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a Python program: ``python3 -m tracesmith [-o FILE] [record options] [-m] program args``.
 
-This is ``tracesmith record -o FILE -- python3 program args`` with this interpreter. It shows more
-than recording from inside: device activity with its calls, stacks and metrics.
+This is ``tracesmith record -o FILE -- python3 program args`` with this interpreter. It records more
+than a recording from inside: device activity with its calls, stacks and metrics.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ usage: python3 -m tracesmith [OPTION...] SCRIPT [ARGUMENT...]
        python3 -m tracesmith [OPTION...] -m MODULE [ARGUMENT...]
        python3 -m tracesmith [OPTION...] -c CODE [ARGUMENT...]
 
-Records a Python program, as `tracesmith record -o t.sbt -- python3 SCRIPT` does. OPTIONs are those
-of `tracesmith record`; one with a value is written as --name=VALUE. The trace is -o FILE, by
-default SCRIPT's name with .sbt, in the current directory.
+Records a Python program, as `tracesmith record -- python3 SCRIPT` does.
+OPTIONs are those of `tracesmith record`; write values as --name=VALUE. The
+trace is -o FILE; default: the name of SCRIPT with the extension .sbt, in the
+current directory.
 """
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Options of `tracesmith record`, and what the interpreter gets."""
+    """Separates options of `tracesmith record` from arguments of the interpreter."""
     options: list[str] = []
     at = 0
     while at < len(arguments):
@@ -57,7 +58,7 @@ def _default_output(program: list[str]) -> str:
 
 
 def main() -> int:
-    """Replaces this process by the recorder, which runs the program."""
+    """Replaces this process with the recorder, which runs the program."""
     options, program = split(sys.argv[1:])
     if "-h" in options or "--help" in options:
         print(_USAGE, end="")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts what the environment asks for when an interpreter starts.
+"""Enables what environment variables request when an interpreter starts.
 
-tracesmith.pth imports this module if a variable begins with TRACESMITH_ or PROBING_, and so does
-inject/sitecustomize.py in programs that `tracesmith record` started. It imports little, and never
-makes the program fail: what goes wrong is one line on standard error.
+tracesmith.pth imports this module if the name of a variable begins with TRACESMITH_ or PROBING_.
+inject/sitecustomize.py imports it in programs started by `tracesmith record`. It imports little and
+never makes the program fail: an error is one line on standard error.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# A variable with one of these prefixes, and not empty, asks for the modules of torch to be watched.
+# A variable with one of these prefixes that is not empty enables tracesmith.torch.
 _TORCH_VARIABLES = ("TRACESMITH_TORCH", "PROBING_TORCH")
 
 
@@ -31,11 +31,11 @@ def report(what: str, error: BaseException) -> None:
 
 
 class ImportHook:
-    """Calls a function once, right after a module was imported; first in sys.meta_path until then.
+    """Calls a function once, right after a module is imported; first in sys.meta_path until then.
 
-    The import is that of the finders behind it: only exec_module of the loader which they return is
-    replaced, and only until it was called, so that the module gets the loader that it would have
-    had. If the import fails, the hook stays for the next one.
+    The finders behind it do the import. It only replaces exec_module of the loader that they
+    return, until it is called, so the module has the loader that it would have had. If the import
+    fails, the hook stays for the next attempt.
     """
 
     def __init__(self, name: str, function: "Callable[[], None]") -> None:
@@ -66,7 +66,7 @@ class ImportHook:
             try:
                 self._wrap(spec.loader)
             except Exception as error:
-                report(f"import of {name} is not seen", error)
+                report(f"cannot hook the import of {name}", error)
         return spec
 
     def _find_behind(
@@ -118,4 +118,4 @@ def _start() -> None:
 try:
     _start()
 except Exception as error:
-    report("not started", error)
+    report("cannot start", error)

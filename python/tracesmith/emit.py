@@ -5,8 +5,8 @@
         ...
     tracesmith.counter("memory", used_mb=512)
 
-Everything here costs tens of nanoseconds while nothing records, and about a hundred while something
-does. Events are stored in shared memory, and survive ``kill -9``.
+A call takes tens of nanoseconds while nothing is recorded, and about a hundred during a recording.
+Events are stored in shared memory, and survive ``kill -9``.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 def traced(name: Any = None, category: str = "", /, **args: Any) -> Any:
     """Makes each run of a function a span: ``@traced``, or ``@traced("name", "category", key=1)``.
 
-    The name is the function's qualified name unless given. A coroutine is one span from its first
-    to its last instruction, with what it awaits; of a generator each resumption is one.
+    The default name is the function's qualified name. A coroutine is one span from its first to its
+    last instruction, including what it awaits. A generator is one span per resumption.
     """
     if name is not None and not isinstance(name, str):
         return _decorate(span(_name_of(name), category, **args), name)
@@ -66,7 +66,7 @@ def _name_of(function: Any) -> str:
 
 
 def _decorate(span: Span, function: Any) -> Any:
-    """What calling a span with a function gives."""
+    """The result of calling a span with a function."""
     if isinstance(function, (classmethod, staticmethod)):
         return type(function)(_decorate(span, function.__func__))
     if not callable(function) or isinstance(function, type):
@@ -103,7 +103,7 @@ def _decorate(span: Span, function: Any) -> Any:
 
 
 def _resume(span: Span, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """A span for each resumption, since what runs in between is the consumer's."""
+    """One span per resumption, since the time in between belongs to the consumer."""
     resume, value = generator.send, None
     while True:
         try:

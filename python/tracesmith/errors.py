@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """A call of the library failed. The text says why, and ``code`` is the code of error.h."""
+    """A call of the library failed. The message says why; ``code`` is the code in error.h."""
 
     code = 0
 
@@ -37,7 +37,7 @@ class IOError(Error, OSError):  # noqa: A001
 
 
 class FormatError(Error, ValueError):
-    """A file is damaged, or is no trace."""
+    """A file is damaged, or is not a trace."""
 
     code = -4
 
@@ -61,19 +61,19 @@ class VersionError(Error):
 
 
 class CapabilityError(Error):
-    """This build or this machine cannot do that; the text says what is missing."""
+    """This build or machine does not support the call; the message says what is missing."""
 
     code = -8
 
 
 class CanceledError(Error):
-    """The progress function asked to stop."""
+    """The progress function canceled the call."""
 
     code = -9
 
 
 class BusyError(Error):
-    """Somebody else uses it."""
+    """Another process uses it."""
 
     code = -10
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of the module logging as marks of a recording."""
+"""Stores messages of the module logging as marks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from ._emit import instant, is_enabled
 
 
 class LoggingHandler(logging.Handler):
-    """Stores each message as a mark named ``log``, with its level, logger, message and place.
+    """Stores each message as a mark named ``log``, with level, logger, message and source line.
 
         logging.getLogger().addHandler(tracesmith.LoggingHandler())
 
-    With redaction, texts are not stored. While nothing records, a message costs almost nothing.
+    With redaction, strings are not stored. While nothing is recorded, a message costs almost
+    nothing.
     """
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -5,9 +5,9 @@
         train()
     print(recording.summary)
 
-A recorder process writes the file; this process only stores events in shared memory. A program that
-is started with ``tracesmith record -o t.sbt -- python3 train.py`` shows more: device activity with
-its calls, native and Python stacks, metrics.
+A recorder process writes the file; this process only stores events in shared memory.
+``tracesmith record -o t.sbt -- python3 train.py`` records more: device activity with its calls,
+native and Python stacks, metrics.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _current: Recording | None = None
 
 
 def _after_fork() -> None:
-    """Another thread may have been waiting for the end of a file, with the lock."""
+    """Another thread may have held the lock, waiting for a file to be complete."""
     global _lock
     _lock = threading.Lock()
 
@@ -42,7 +42,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class RecordingError(RuntimeError):
-    """A recording cannot be started, or did not end as it should. ``errno`` says why."""
+    """A recording could not be started or did not end normally. ``errno`` says why."""
 
     def __init__(self, number: int, message: str) -> None:
         super().__init__(message)
@@ -50,22 +50,22 @@ class RecordingError(RuntimeError):
 
 
 class Summary:
-    """What a finished recording holds."""
+    """A summary of a finished recording."""
 
     __slots__ = ("path", "events", "lost", "processes", "threads", "bytes", "cuda", "notice")
 
     def __init__(self, path: str, info: Mapping[str, Any], cuda: str, notice: str) -> None:
         #: The file that was written.
         self.path = path
-        #: Number of events in it, and of those that are known to be missing.
+        #: Number of events in it, and of events known to be lost.
         self.events: int = info.get("events", 0)
         self.lost: int = info.get("lost", 0)
         self.processes: int = info.get("processes", 0)
         self.threads: int = info.get("threads", 0)
         self.bytes: int = info.get("bytes", 0)
-        #: How CUDA was recorded: "wrappers", "cupti" or "no": docs/python-emit.md.
+        #: How CUDA was recorded: "wrappers", "cupti" or "no" (docs/python-emit.md).
         self.cuda = cuda
-        #: What the recorder wants its user to know; or "".
+        #: A message of the recorder, or "".
         self.notice = notice
 
     def __str__(self) -> str:
@@ -76,8 +76,8 @@ class Summary:
         )
         if self.lost:
             text += (
-                f"; {_many(self.lost, 'event')} lost, when and why:"
-                f" tracesmith view {self.path} --table loss"
+                f"; {_many(self.lost, 'event')} lost (see"
+                f" tracesmith view {self.path} --table loss)"
             )
         if self.notice:
             text += f"; {self.notice}"
@@ -111,16 +111,16 @@ def start(
     cuda: bool = True,
     children: bool = True,
 ) -> Recording:
-    """Starts recording this process into a file; without a path, in flight mode.
+    """Starts recording this process into a file, or without a path in flight mode.
 
-    The path may have the patterns of ``tracesmith record -o``: ``%r`` is the rank, ``%h`` the host,
-    ``%p`` the process id, ``%q{NAME}`` a variable of the environment.
+    The path may contain the patterns of ``tracesmith record -o``: ``%r`` is the rank, ``%h`` the
+    host name, ``%p`` the process id, ``%q{NAME}`` an environment variable.
 
-    In flight mode the newest events stay in shared memory, where ``tracesmith record -p``, ``view
-    -p`` and ``recover`` find them, also after a crash; a start with a path then begins its file
-    with them (stop flight mode first to have it begin empty).
+    Flight mode keeps only the newest events, in shared memory, where ``tracesmith record -p``,
+    ``view -p`` and ``recover`` read them, even after a crash. A later start with a path writes a
+    file that begins with them; to begin with an empty file, stop flight mode first.
 
-    redact: do not store strings in arguments. budget: bytes of shared memory, by default up to 32
+    redact: do not store strings in arguments. budget: bytes of shared memory; default: up to 32
     MiB. cuda: record device activity if CUDA is in use; ``Recording.cuda`` says how. children: also
     record processes that are started from now on and use TraceSmith.
     """
@@ -141,9 +141,9 @@ def start(
 
 
 def stop() -> Summary | None:
-    """Stops what start() started, and returns the summary of the file (None after flight mode).
+    """Stops the recording, waits until the file is complete, and returns its summary.
 
-    Returns when the file is complete.
+    Returns None after flight mode.
     """
     global _current
     with _lock:
@@ -170,10 +170,10 @@ def record(
     cuda: bool = True,
     children: bool = True,
 ) -> Iterator[Recording]:
-    """Records this process and its children into a file for the length of a block.
+    """Records this process and its children into a file while a block runs.
 
-    Options as in start(). The recording's ``summary`` is there after the block. An exception that
-    leaves the block is not hidden by one about the recording.
+    Options are those of start(). The recording has a ``summary`` after the block. If the block
+    raises an exception, errors of the recording do not replace it.
     """
     recording = start(path, redact=redact, budget=budget, cuda=cuda, children=children)
     try:
@@ -186,7 +186,7 @@ def record(
 
 
 def _stop_this(recording: Recording) -> None:
-    """At the end of a block, which may have called stop(), or be that of a forked child."""
+    """Ends a block, which may have called stop(), or may run in a forked child."""
     if _current is recording and recording._pid == os.getpid():
         stop()
 
@@ -196,13 +196,13 @@ def _cannot_start(number: int, path: str | None, why: str) -> str:
     reasons = {
         errno.EACCES: f"no access to '{live}' or to the tool: set TRACESMITH_LIVE_DIR, or"
         " TRACESMITH_RECORDER",
-        errno.EBUSY: "this process is being recorded already, by start(), TRACESMITH_OUT or"
-        " 'tracesmith record': stop() the one, or leave out the other",
+        errno.EBUSY: "this process is already being recorded by start(), TRACESMITH_OUT or"
+        " 'tracesmith record': call stop(), or use only one of them",
         errno.ENOENT: "the tool 'tracesmith' was not found: install it, or set"
         " TRACESMITH_RECORDER to its path",
-        errno.ETXTBSY: f"another recording writes '{path}'",
-        errno.EPERM: f"'{live}' is not a folder of this user alone: chmod 700 it, or set"
-        " TRACESMITH_LIVE_DIR; or the program is setuid",
+        errno.ETXTBSY: f"another recording is writing '{path}'",
+        errno.EPERM: f"other users can access '{live}' (chmod 700 it, or set"
+        " TRACESMITH_LIVE_DIR), or the program is setuid",
     }
     reason = why or reasons.get(number, f"no shared memory: {os.strerror(number)}")
     return f"cannot start recording: {reason}"
@@ -213,8 +213,8 @@ def _cannot_stop(number: int, path: str | None) -> str:
         return f"'{path}' is not complete yet: its recorder is busy"
     if number == errno.EPIPE:
         return (
-            f"the recorder of '{path}' has ended early; '{path}.log' may say why:"
-            f" tracesmith recover '{path}' -o FILE, or tracesmith recover {os.getpid()} -o FILE"
+            f"the recorder of '{path}' exited early; '{path}.log' may say why; recover the events"
+            f" with: tracesmith recover '{path}' -o FILE, or tracesmith recover {os.getpid()} -o FILE"
         )
     return f"cannot stop recording: {os.strerror(number)}"
 
@@ -262,10 +262,10 @@ def _counts(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_cuda() -> tuple[str | None, str]:
-    """The backend to start, and how it sees CUDA.
+    """The backend to start, and how it records CUDA.
 
-    Calls are seen only if the backend was preloaded. In a process that has initialized CUDA
-    already, CUPTI still shows what the device does.
+    Calls are recorded only if the backend was preloaded. In a process that has already initialized
+    CUDA, CUPTI still reports device activity.
     """
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         files = {line.rstrip("\n").rpartition("/")[2] for line in maps}
@@ -283,7 +283,7 @@ def _find_cuda() -> tuple[str | None, str]:
     import ctypes
 
     try:
-        # Kept loaded, so that the agent finds it by name.
+        # It stays loaded, so that the agent finds it by name.
         ctypes.CDLL(library)
     except OSError:
         return None, "no"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of analyses: tables of rows, and notes about them."""
+"""Results of analyses: tables of rows, and notes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Column", "Result", "ResultTable"]
 
 _SHOWN_ROWS = 20
 _SHOWN_HTML_ROWS = 50
-# Longer names lose their middle, as in the tool; sentences stand below their row.
+# Longer names are shortened in the middle, as by the tool; sentences are printed below their row.
 _NAME_WIDTH = 64
 _SENTENCES = {"finding", "evidence", "command"}
 _SENTENCE_WIDTH = 80
-# Integers that name something: their digits are not grouped.
+# Integers that are identifiers: their digits are not grouped.
 _NUMBERS = {"correlation", "device", "pid", "rank", "step", "stream", "tid"}
 
 
 class Column(NamedTuple):
-    """A column of an answer. Its key names the unit, except where the type does.
+    """A column of a result. Its key includes the unit, unless the type implies it.
 
     ``type`` is one of text, amount, integer, real, time, instant, percent, bytes, bool: time and
     instant are ns, as all times in Python.
@@ -40,7 +40,7 @@ def _shown_time(ns: int) -> str:
 
 
 def _shown(value: Any, kind: str, start: int) -> str:
-    """As the tool shows it: instants are times after the start of the trace."""
+    """The text of a value, as the tool prints it: instants relative to the start of the trace."""
     if value is None:
         return "-"
     if kind == "time":
@@ -59,10 +59,10 @@ def _shown(value: Any, kind: str, start: int) -> str:
 
 
 class ResultTable(Sequence[Any]):
-    """Rows of an answer: named tuples, whose names are the keys of the columns.
+    """A table of a result. Rows are named tuples, with the keys of the columns as names.
 
-    Times are ns in Python; a column of times that is called ``duration_us`` where it is shown in us
-    is ``duration`` here. Instants are shown as times after ``start``, and ``top`` rows are shown.
+    Times are in ns; a column that the tool calls ``duration_us`` is ``duration`` here. ``print()``
+    shows instants relative to ``start``, and at most ``top`` rows.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def _shortened(text: str) -> str:
 
 
 def _html_cell(text: str, is_name: bool) -> str:
-    """All of a long name appears under the pointer."""
+    """A table cell; its tooltip has the full text of a shortened name."""
     shown = _shortened(text) if is_name else text
     title = "" if shown == text else f' title="{html.escape(text)}"'
     # A number and its unit stay together.
@@ -179,18 +179,17 @@ def _paragraph(text: str) -> str:
 
 
 def _key(key: str, kind: str) -> str:
-    """Values are ns: a key that says us would be wrong."""
+    """The key without the unit us, since values are in ns."""
     if kind == "time" and key.endswith("_us"):
         return key[:-3] or key
     return key
 
 
 class Result:
-    """The answer of an analysis: its tables by name, and notes that say what to keep in mind.
+    """The result of an analysis: tables by name, and notes on how to read them.
 
-    One table is what most callers want: that of the analysis's own name, or else the first one. The
-    result behaves like it: ``len()``, iteration, ``columns`` and ``to_pandas()`` are those of this
-    table.
+    Its main table is the one named after the analysis, or else the first one. ``len()``, iteration,
+    ``columns`` and ``to_pandas()`` of a result are those of its main table.
     """
 
     def __init__(
@@ -210,7 +209,7 @@ class Result:
 
     @property
     def table(self) -> ResultTable:
-        """The table of the same name, or else the first one."""
+        """The main table: the one named after the analysis, or else the first one."""
         if self.name in self.tables:
             return self.tables[self.name]
         for table in self.tables.values():
@@ -219,7 +218,7 @@ class Result:
 
     @property
     def columns(self) -> list[Column]:
-        """The columns of that table."""
+        """The columns of the main table."""
         return self.table.columns
 
     def __getitem__(self, key: Any) -> Any:
@@ -236,11 +235,11 @@ class Result:
         return iter(self.table)
 
     def to_pandas(self, table: str | None = None) -> Any:
-        """That table, or the one of this name, as a DataFrame."""
+        """The main table, or the named one, as a DataFrame."""
         return (self[table] if table is not None else self.table).to_pandas()
 
     def to_dicts(self, table: str | None = None) -> list[dict[str, Any]]:
-        """The rows of that table, or of the one of this name, as dicts."""
+        """The rows of the main table, or of the named one, as dicts."""
         return (self[table] if table is not None else self.table).to_dicts()
 
     def __str__(self) -> str:

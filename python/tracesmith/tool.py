@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the program `tracesmith` and its libraries: of a wheel, of a build, or installed."""
+"""Finds the program `tracesmith` and its libraries, in a wheel, a build or a prefix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 def find_tool() -> str | None:
     """The path of `tracesmith`, or None.
 
-    TRACESMITH_RECORDER, where it was installed with this package, the folder of this environment's
-    programs, and PATH.
+    Searches TRACESMITH_RECORDER, the places where it is installed with this package, the folder of
+    this environment's programs, and PATH.
     """
     given = os.environ.get("TRACESMITH_RECORDER")
     if given:
@@ -37,7 +37,7 @@ def find_tool() -> str | None:
 
 
 def find_library(name: str) -> str | None:
-    """The path of one of our libraries: next to the agent that this process has loaded, or None."""
+    """The path of a library next to the agent that this process has loaded, or None."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         for line in maps:
             _, slash, path = line.rstrip("\n").partition("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes traces from Python: rows as keyword arguments, for any table of docs/schema.md."""
+"""Writes traces: rows of any table of docs/schema.md, as keyword arguments."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Writer:
     ...     writer.gpu_op(start=1000, duration=500, device=device, stream=stream,
     ...                   kind="kernel", name="gemm", args={"tile": 128})
 
-    Columns are those of the table, times are ns, enums are given by name, ``args`` is a dict. Rows
-    of entities (device, stream, process, thread ...) return the id that other rows refer to. Rows
-    may come in any order of time. The file is complete after ``finish()``, which the end of the
-    ``with`` block calls; after an exception it keeps what was written until then. A row that is
-    refused is an exception, and leaves the others as they are. A forked child cannot use it.
+    Columns are those of the table; times are ns, enums are given by name, ``args`` is a dict. Calls
+    for entities (device, stream, process, thread ...) return an id, which other rows refer to. Rows
+    may be in any order of time. The file is complete after ``finish()``, which the end of the
+    ``with`` block calls, even after an exception. An invalid row raises an exception and does not
+    affect other rows. A forked child cannot use the writer.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, level: int = 0):
-        """Creates or replaces the file. ``level`` is that of zstd; 0: the default."""
+        """Creates or replaces the file. ``level`` is the level of zstd; 0: the default."""
         self.path = os.fsdecode(path)
         self._writer = _read.Writer(self.path, _dumps, level)
         self._is_finished = False
 
     def add(self, table: str, **columns: Any) -> int | None:
-        """Adds a row to a table. Returns its id, if rows of this table have one."""
+        """Adds a row to a table. Returns its id if rows of this table have one."""
         return self._writer.add(table, columns)
 
     def __getattr__(self, name: str) -> Callable[..., int | None]:
@@ -52,36 +52,36 @@ class Writer:
         raise AttributeError(f"'Writer' object has no attribute {name!r}, and there is no table of that name")
 
     def stack(self, frames: Iterable[int] | int, parent: int | None = None) -> int:
-        """A call stack of frames, outermost first, below the stack ``parent``. Returns its id."""
+        """Adds a call stack: frames, outermost first, called from ``parent``. Returns its id."""
         stack = parent or 0
         for frame in [frames] if isinstance(frames, int) else frames:
             stack = self._writer.add("stack", {"parent": stack, "frame": frame}) or 0
         return stack
 
     def blob(self, data: bytes) -> int:
-        """Bytes, at most 64 MiB. Returns their id."""
+        """Adds bytes, at most 64 MiB. Returns their id."""
         return self._writer.blob(bytes(data))
 
     def flush(self) -> None:
-        """Writes all rows so far, so that the file is a complete trace until the next one."""
+        """Writes all rows so far. The file is then a complete trace until the next row."""
         self._writer.save()
 
     def finish(self) -> None:
-        """Completes the file. No rows can be added after it."""
+        """Completes the file. No rows can be added afterwards."""
         if not self._is_finished:
             self._is_finished = True
             self._writer.finish()
             self._writer.close()
 
     def close(self) -> None:
-        """Closes the file; without ``finish()``, rows that are not in it yet are dropped."""
+        """Closes the file. Without ``finish()``, rows that have not been written are dropped."""
         self._is_finished = True
         self._writer.close()
 
     def __del__(self) -> None:
         if getattr(self, "_is_finished", True):
             return
-        # Forgotten, as a file that nobody closed: its rows are kept, too.
+        # Never closed: its rows are kept, too.
         try:
             self.finish()
         except Exception:
@@ -98,7 +98,7 @@ class Writer:
         if kind is None:
             self.finish()
             return
-        # What was written until the exception is worth keeping.
+        # Rows that were added before the exception are kept.
         try:
             self.finish()
         except Exception:

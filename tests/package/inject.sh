@@ -77,7 +77,7 @@ rm own/sitecustomize.py
 # What is broken of ours is one line, and the program runs.
 echo 'raise RuntimeError("no\nluck")' >own/tracesmith/_startup.py
 expect "broken package" "$(PYTHONPATH=$PWD/own record "$PYTHON" where.py)" "$PWD/own/tracesmith []"
-expect "its message" "$(grep -c '^tracesmith: not started' errors)" 1
+expect "its message" "$(grep -c '^tracesmith: cannot start' errors)" 1
 
 # Every interpreter of this machine; other programs.
 for python in /usr/bin/python[23]* "${PYENV_ROOT:-$HOME/.pyenv}"/versions/*/bin/python; do

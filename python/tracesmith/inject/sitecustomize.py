@@ -2,15 +2,16 @@
 # Lets programs that `tracesmith record` starts import the package that is installed with the tool.
 # The recorder puts this folder, which holds nothing else, in front of PYTHONPATH (docs/install.md).
 #
-# A package that the program's Python has takes precedence, and so does its sitecustomize. This file
-# is valid Python 2, because any interpreter may import it; only 3.9 and later get the package.
+# If the program's Python has the package, its own takes precedence. Its sitecustomize runs as well.
+# This file is valid Python 2, because any interpreter may import it; only 3.9 and later get the
+# package.
 # mypy: ignore-errors
 import os
 import sys
 
 
 def _leave_path():
-    """Removes this folder from the search path; children inherit it in PYTHONPATH."""
+    """Removes this folder from sys.path; children inherit it in PYTHONPATH."""
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if not entry or os.path.abspath(entry) != folder]
     sys.path_importer_cache.pop(folder, None)
@@ -22,7 +23,7 @@ def _add_package(package):
     from _frozen_importlib_external import spec_from_file_location
 
     class Finder(object):
-        """Finds what is installed with the tool, if the program's Python does not have it."""
+        """Finds modules that are installed with the tool, if the program's Python lacks them."""
 
         @staticmethod
         def find_spec(name, path=None, target=None):
@@ -45,13 +46,13 @@ def _start(package):
         import tracesmith._startup  # noqa: F401
     except Exception as error:
         try:
-            sys.stderr.write("tracesmith: not started: %r\n" % error)
+            sys.stderr.write("tracesmith: cannot start: %r\n" % error)
         except Exception:
             pass
 
 
 def _chain():
-    """Runs the sitecustomize that the program would have had without this one."""
+    """Runs the sitecustomize that the program would have run without this one."""
     ours = sys.modules.pop(__name__)
     try:
         import sitecustomize  # noqa: F401
