@@ -277,6 +277,11 @@ static bool await(struct ts_record_session *session, bool until_end, int64_t tim
 	return true;
 }
 
+static void send_stop(const struct ts_record_session *session)
+{
+	(void)send(session->fd, TS_CONTROL_STOP, strlen(TS_CONTROL_STOP), MSG_NOSIGNAL);
+}
+
 /* ---- the summary ---- */
 
 static uint64_t *number_of(struct ts_record_summary *summary, const struct ts_json_string *key)
@@ -389,8 +394,11 @@ static int start(struct ts_record_session *session, const struct ts_record_optio
 	close(ends[1]);
 	if (rc)
 		return rc;
-	if (!await(session, false, options->timeout_ns > 0 ? options->timeout_ns : START_NS))
+	if (!await(session, false, options->timeout_ns > 0 ? options->timeout_ns : START_NS)) {
+		/* It may still be starting: nobody else would end what it then records. */
+		send_stop(session);
 		return ts_error_set(err, TS_EBUSY, "the recorder did not start recording in time");
+	}
 	if (session->failure.code) {
 		*err = session->failure;
 		return err->code;
@@ -409,9 +417,9 @@ int ts_record_start(struct ts_record_session **ret_session, const struct ts_reco
 	err = err ? err : &unused;
 	if (!session)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a recording");
-	if (!options)
-		return ts_error_set(err, TS_EINVAL, "the options of the recording are missing");
 	session->fd = session->status = -1;
+	if (!ret_session || !options)
+		return ts_error_set(err, TS_EINVAL, "the options of the recording are missing");
 	memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
 	rc = check(&complete, err);
 	if (!rc)
@@ -444,7 +452,7 @@ int ts_record_stop(struct ts_record_session *session, struct ts_record_summary *
 	int rc;
 
 	if (!session->has_ended)
-		(void)send(session->fd, TS_CONTROL_STOP, strlen(TS_CONTROL_STOP), MSG_NOSIGNAL);
+		send_stop(session);
 	rc = ts_record_wait(session, -1, NULL, err);
 	return rc ? rc : summarize(session, ret_summary, err);
 }

@@ -6,7 +6,9 @@
 #include <tracesmith/record.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +25,17 @@ static void on_child(int number)
 	children++;
 }
 
+static void write_script(char *path, const char *script)
+{
+	int fd = mkstemp(path);
+
+	TS_CHECK(fd >= 0);
+	TS_CHECK_INT(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+	TS_CHECK_INT(fchmod(fd, 0700), 0);
+	close(fd);
+	setenv("TRACESMITH_RECORDER", path, 1);
+}
+
 /* A shell script as the recorder; it has the socket as descriptor 3. */
 static int start(const char *script, struct ts_record_session **ret_session, struct ts_error *err)
 {
@@ -34,13 +47,9 @@ static int start(const char *script, struct ts_record_session **ret_session, str
 		.output = "x.sbt",
 	};
 	char path[] = "/tmp/tracesmith-recorder-XXXXXX";
-	int fd = mkstemp(path), rc;
+	int rc;
 
-	TS_CHECK(fd >= 0);
-	TS_CHECK_INT(write(fd, script, strlen(script)), (ssize_t)strlen(script));
-	TS_CHECK_INT(fchmod(fd, 0700), 0);
-	close(fd);
-	setenv("TRACESMITH_RECORDER", path, 1);
+	write_script(path, script);
 	signal(SIGCHLD, on_child);
 	rc = ts_record_start(ret_session, &options, err);
 	unlink(path);
@@ -79,7 +88,45 @@ TS_TEST(no_tool)
 	/* Found, but no program: the kernel says so. */
 	TS_CHECK_INT(start("neither a script nor a program\n", &session, &err), TS_EIO);
 	TS_CHECK(strstr(err.message, "cannot start") != NULL);
+}
+
+/* What is not there is refused, and no descriptor of ours is closed. */
+TS_TEST(nothing_given)
+{
+	struct ts_record_session *session = NULL;
+	struct ts_record_options options = { .size = sizeof(options) };
+	struct ts_error err;
+
+	dup2(STDERR_FILENO, 0);
 	TS_CHECK_INT(ts_record_start(&session, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_record_start(NULL, &options, &err), TS_EINVAL);
+	TS_CHECK(fcntl(0, F_GETFD) >= 0);
+	TS_CHECK(!session);
+}
+
+/* A recorder that starts after its caller has given up does not record for nobody. */
+TS_TEST(starts_too_late)
+{
+	char path[] = "/tmp/tracesmith-recorder-XXXXXX", answer[64], word[8] = "";
+	const pid_t pids[] = { getpid() };
+	struct ts_record_options options = {
+		.size = sizeof(options), .pids = pids, .pid_count = 1, .timeout_ns = 1
+	};
+	struct ts_record_session *session = NULL;
+	struct ts_error err;
+	int fd;
+
+	write_script(path, "#!/bin/sh\nread -r word <&3; printf %s \"$word\" >\"$0.answer\"\n");
+	snprintf(answer, sizeof(answer), "%s.answer", path);
+	TS_CHECK_INT(mkfifo(answer, 0600), 0);
+	TS_CHECK_INT(ts_record_start(&session, &options, &err), TS_EBUSY);
+	TS_CHECK(!session);
+	fd = open(answer, O_RDONLY);
+	TS_CHECK_INT(read(fd, word, sizeof(word) - 1), 4);
+	TS_CHECK_STR(word, "stop");
+	close(fd);
+	unlink(answer);
+	unlink(path);
 }
 
 /* The answer comes in pieces; arguments and environment are those of the options. */
