@@ -151,7 +151,7 @@ static int run(struct ts_job_work *work, struct ts_job *job, const struct ts_ana
 int ts_analyze(struct ts_job *job, const char *analysis, const struct ts_analyze_options *options,
 	       struct ts_result **ret_result, struct ts_error *err)
 {
-	const struct ts_analysis *found = ts_analysis_find(analysis);
+	const struct ts_analysis *found;
 	struct ts_analysis_options stored = TS_ANALYSIS_OPTIONS_DEFAULT;
 	struct ts_analyze_options complete = { 0 };
 	struct ts_selection selection;
@@ -160,6 +160,9 @@ int ts_analyze(struct ts_job *job, const char *analysis, const struct ts_analyze
 	TS_AUTO(ts_result) result = NULL;
 	int rc;
 
+	if (!job || !analysis || !ret_result)
+		return ts_error_set(err, TS_EINVAL, "an analysis needs a job and its name");
+	found = ts_analysis_find(analysis);
 	if (!found)
 		return unknown_analysis(analysis, err);
 	if (options)

@@ -102,6 +102,9 @@ int ts_state_open(struct ts_state_cursor **ret_cursor, struct ts_job *job,
 	int rc;
 
 	err = err ? err : &unused;
+	if (!ret_cursor || !job || (source != TS_STATE_COMMANDS && source != TS_STATE_LANES))
+		return ts_error_set(err, TS_EINVAL,
+				    "states are those of the commands or lanes of a job");
 	if (!cursor)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a cursor");
 	rc = init(&cursor->base, job, options, TS_WORK_DETAILS, err);
@@ -138,6 +141,8 @@ int ts_dependency_open(struct ts_dependency_cursor **ret_cursor, struct ts_job *
 	int rc;
 
 	err = err ? err : &unused;
+	if (!ret_cursor || !job)
+		return ts_error_set(err, TS_EINVAL, "dependencies are those of a job");
 	if (!cursor)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a cursor");
 	rc = init(&cursor->base, job, options, TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,

@@ -73,9 +73,12 @@ static int open_operand(struct ts_job *job, const char *operand,
 int ts_job_open(struct ts_job **ret_job, const char *const *operands, size_t count,
 		const struct ts_open_options *options, struct ts_error *err)
 {
-	int duplicate = ts_job_find_duplicate(operands, count), rc = TS_OK;
 	TS_AUTO(ts_job) job = NULL;
+	int duplicate, rc = TS_OK;
 
+	if (!ret_job || (count && !operands))
+		return ts_error_set(err, TS_EINVAL, "a job needs traces");
+	duplicate = ts_job_find_duplicate(operands, count);
 	if (duplicate >= 0)
 		return ts_error_set(err, TS_EINVAL, "'%s' is given twice", operands[duplicate]);
 	job = calloc(1, sizeof(*job));
@@ -93,6 +96,11 @@ int ts_job_open(struct ts_job **ret_job, const char *const *operands, size_t cou
 
 int ts_job_add(struct ts_job *job, struct ts_reader *reader, struct ts_error *err)
 {
+	if (!job || !reader)
+		return ts_error_set(err, TS_EINVAL, "there is no trace to add, or no job");
+	for (size_t i = 0; i < job->count; i++)
+		if (job->readers[i] == reader)
+			return ts_error_set(err, TS_EINVAL, "the job has this trace already");
 	return add(job, reader, "the trace", err);
 }
 
@@ -101,8 +109,12 @@ int ts_job_add_pid(struct ts_job *job, pid_t pid, const struct ts_open_options *
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	char name[NAME_BYTES];
-	int rc = ts_open_pid(&reader, pid, options, err);
+	int rc;
 
+	if (!job)
+		return ts_error_set(err, TS_EINVAL, "there is no job to add process %d to",
+				    (int)pid);
+	rc = ts_open_pid(&reader, pid, options, err);
 	snprintf(name, sizeof(name), "process %" PRId64, (int64_t)pid);
 	if (!rc)
 		rc = add(job, reader, name, err);

@@ -378,7 +378,7 @@ static void warn_rest(const struct finding *finding, const struct ts_open_option
 	for (size_t i = 0; i < finding->area_count && !recorder; i++)
 		if (finding->areas[i].control.mode == TS_LIVE_STREAM)
 			recorder = finding->areas[i].control.recorder_pid;
-	if (finding->found != FOUND_AREAS || !recorder || !options || !options->warning)
+	if (finding->found != FOUND_AREAS || !recorder || !options->warning)
 		return;
 	ts_text_printf(&text,
 		       "the recorder of process %d, process %" PRIu64
@@ -391,12 +391,16 @@ int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_o
 		struct ts_error *err)
 {
 	struct finding finding = { .pid = pid, .directory_fd = -1 };
+	struct ts_open_options complete = { 0 };
 	struct ts_error unused = { 0 };
 	int rc = TS_EBUSY;
 
 	err = err ? err : &unused;
 	if (!ret_reader || pid <= 0)
 		return ts_error_set(err, TS_EINVAL, "%d is not the id of a process", (int)pid);
+	if (options)
+		memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
+	complete.size = sizeof(complete);
 	for (int attempt = 0; attempt < ATTEMPTS && rc == TS_EBUSY; attempt++) {
 		const struct timespec pause = { .tv_nsec = attempt ? PAUSE_NS : 0 };
 		bool is_patient = attempt < PATIENT_ATTEMPTS;
@@ -404,10 +408,10 @@ int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_o
 		nanosleep(&pause, NULL);
 		rc = find(&finding, is_patient, err);
 		if (!rc)
-			rc = open_found(ret_reader, &finding, options, is_patient, err);
+			rc = open_found(ret_reader, &finding, &complete, is_patient, err);
 	}
 	if (!rc)
-		warn_rest(&finding, options);
+		warn_rest(&finding, &complete);
 	else if (rc == TS_EBUSY)
 		ts_error_prefix(err,
 				"process %d: its files change too often to be read at one "

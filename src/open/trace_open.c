@@ -193,6 +193,8 @@ int ts_open(struct ts_reader **ret_reader, const char *operand,
 	int rc;
 
 	err = err ? err : &unused;
+	if (!ret_reader || !operand)
+		return ts_error_set(err, TS_EINVAL, "there is no trace to open");
 	if (options)
 		memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
 	if (!strcmp(operand, "-"))

@@ -131,6 +131,8 @@ int ts_diff(struct ts_job *a, struct ts_job *b, const struct ts_diff_options *op
 	struct diff diff = { .jobs = { a, b } };
 	int rc;
 
+	if (!a || !b || !ret_result)
+		return ts_error_set(err, TS_EINVAL, "a comparison needs two jobs");
 	if (options)
 		memcpy(&diff.options, options, TS_MIN(options->size, sizeof(diff.options)));
 	rc = store_options(&diff, err);

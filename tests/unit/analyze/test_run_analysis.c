@@ -182,6 +182,27 @@ TS_TEST(jobs_differ)
 	ts_job_close(a);
 }
 
+/* Outputs are as before. */
+TS_TEST(bad_arguments)
+{
+	struct ts_job *job = open_ranks();
+	struct ts_dependency_cursor *edges = NULL;
+	struct ts_state_cursor *states = NULL;
+	struct ts_result *result = NULL;
+	struct ts_error err;
+
+	TS_CHECK_INT(ts_analyze(NULL, "idle", NULL, &result, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_analyze(job, NULL, NULL, &result, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_analyze(job, "idle", NULL, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_diff(job, NULL, NULL, NULL, &result, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_diff(job, job, NULL, NULL, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_state_open(&states, NULL, TS_STATE_LANES, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_state_open(&states, job, (enum ts_state_source)7, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_dependency_open(&edges, NULL, NULL, &err), TS_EINVAL);
+	TS_CHECK(!edges && !states && !result && !job->kept);
+	ts_job_close(job);
+}
+
 TS_TEST(lists)
 {
 	struct ts_option_info option;

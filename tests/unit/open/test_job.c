@@ -68,6 +68,32 @@ TS_TEST(grows)
 	ts_job_close(NULL);
 }
 
+/* What is not there, or there already, is refused. */
+TS_TEST(bad_arguments)
+{
+	const char *const missing[] = { NULL };
+	struct ts_reader *reader = read_events(SLICE("cpu_op", "x", "1", "20", "1"), 0);
+	struct ts_reader *other = NULL;
+	struct ts_job *job = NULL;
+	struct ts_error err;
+
+	TS_CHECK_INT(ts_open(&other, NULL, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_open(NULL, "/no/such/trace", NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_open_pid(&other, 0, NULL, NULL), TS_EINVAL);
+	TS_CHECK_INT(ts_job_open(&job, NULL, 1, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_open(&job, missing, 1, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_open(NULL, NULL, 0, NULL, &err), TS_EINVAL);
+	TS_CHECK(!job && !other);
+	TS_CHECK_INT(ts_job_open(&job, NULL, 0, NULL, &err), 0);
+	TS_CHECK_INT(ts_job_add(job, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_add(job, reader, &err), 0);
+	TS_CHECK_INT(ts_job_add(job, reader, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_add(NULL, reader, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_add_pid(NULL, 1, NULL, &err), TS_EINVAL);
+	TS_CHECK_INT(ts_job_count(job), 1);
+	ts_job_close(job);
+}
+
 static void on_text(void *context, const char *text)
 {
 	(void)text;
