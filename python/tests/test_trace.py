@@ -161,7 +161,7 @@ class Tables(WithSample):
             self.trace.kernel
         with self.assertRaisesRegex(errors.NotFoundError, "has no column 'color'; it has start"):
             self.trace.gpu_op(["color"])
-        with self.assertRaisesRegex(errors.InvalidError, "'soon' is no time"):
+        with self.assertRaisesRegex(errors.InvalidError, "'soon' is not a valid time"):
             self.trace.gpu_op(start="soon")
 
     def test_capsules_by_the_protocol(self):
@@ -334,7 +334,7 @@ class Questions(WithSample):
         self.assertEqual(left, [])
         with open(self.file("g.csv")) as file:
             self.assertEqual(len(file.readlines()), 6)
-        with self.assertRaisesRegex(errors.InvalidError, "does not tell the format"):
+        with self.assertRaisesRegex(errors.InvalidError, "is not that of a known format"):
             self.trace.export(self.file("t.unknown"))
         with self.assertRaises(IndexError):
             self.trace.export(path, trace=1)
@@ -380,9 +380,9 @@ class Errors(WithSample):
             with self.assertRaisesRegex(ValueError, "null character"):
                 call(self.path + "\0")
         for time in ("", "ms", "@x", "1.2.3s"):
-            with self.assertRaisesRegex(errors.InvalidError, "is no time"):
+            with self.assertRaisesRegex(errors.InvalidError, "is not a valid time"):
                 self.trace.mark(start=time)
-        with self.assertRaisesRegex(TypeError, "a time is"):
+        with self.assertRaisesRegex(TypeError, "a time must be"):
             self.trace.mark(start=1.5)
         with self.assertRaisesRegex(TypeError, "tracesmith.open"):
             self.trace.diff(self.path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How traces and tables look in a notebook: small tables, and plots as inline SVG."""
+"""HTML of traces and tables in notebooks: small tables, and plots as inline SVG."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _text(x: float, y: float, text: str) -> str:
 
 
 def _lanes(title: str, lanes: list[tuple[str, list[float]]], duration: int) -> str:
-    """One line a lane; the darker, the more of that time it works."""
+    """One row per lane; the darker, the busier in that interval."""
     width = (_WIDTH - _LABEL) / _BINS
     parts = [_text(0, 10, title), _text(_WIDTH - 80, 10, _shown_time(duration))]
     for number, (label, bins) in enumerate(lanes):
@@ -61,7 +61,7 @@ def _lanes(title: str, lanes: list[tuple[str, list[float]]], duration: int) -> s
         parts.append(_text(0, y + 10, label))
         at = 0
         while at < len(bins):
-            # Neighbours of one shade are one box; the least work can be seen.
+            # Neighboring bins of one shade are one box; even very short work is visible.
             shade, end = ceil(bins[at] * 8), at + 1
             while end < len(bins) and ceil(bins[end] * 8) == shade:
                 end += 1
@@ -75,7 +75,7 @@ def _lanes(title: str, lanes: list[tuple[str, list[float]]], duration: int) -> s
 
 
 def _bars(title: str, names: list[tuple[str, int, int]]) -> str:
-    """Where the time goes, by name."""
+    """Total time by name."""
     total = sum(ns for _, ns, _ in names) or 1
     names = sorted(names, key=lambda item: -item[1])[:_TOP]
     most = names[0][1] or 1
@@ -122,7 +122,7 @@ def _label(owner: int, number: int, words: tuple[str, str]) -> str:
 
 
 def trace(trace: Trace) -> str:
-    """A summary: facts, streams or threads over time, where the time goes, counters."""
+    """A summary: facts, streams or threads over time, total time by name, counters."""
     start, end = trace._job.bounds()
     tables = trace.tables
     facts = [

@@ -5,9 +5,9 @@
         t.gpu_op.to_pandas().groupby("name").duration.sum()
         t.analyze("breakdown")
 
-Tables speak the Arrow PyCapsule interface, so pandas, Polars, DuckDB, PyArrow and others read them
-without a copy: ``polars.DataFrame(t.gpu_op)``, ``duckdb.from_arrow(t.gpu_op.to_arrow())``. None of
-them is needed: rows are named tuples as well.
+Tables implement the Arrow PyCapsule interface, so pandas, Polars, DuckDB, PyArrow and others read
+them without copying: ``polars.DataFrame(t.gpu_op)``, ``duckdb.from_arrow(t.gpu_op.to_arrow())``.
+None of them is required: iterating over a table yields named tuples.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["Table", "Trace", "Writer", "import_", "open"]
 Operand = Union[str, bytes, int, "os.PathLike[str]"]
 Time = Union[int, str, None]
 
-#: Names of the tables, in the order of docs/schema.md, with what their rows are.
+#: Names and descriptions of the tables, in the order of docs/schema.md.
 TABLES = {name: doc for name, _, doc in _read.tables()}
 _KINDS = {name: kind for name, kind, _ in _read.tables()}
 
@@ -43,14 +43,14 @@ _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000
 def open(  # noqa: A001
     operands: Operand | Sequence[Operand], *, progress: Callable[[str | None, int, int], Any] | None = None
 ) -> Trace:
-    """Opens a trace: a file, a process by its pid, or a list of them, the ranks of a job.
+    """Opens a trace: a file, a process by its pid, or a list of these, such as the ranks of a job.
 
-    A file is an SBT file, or one of any other format that ``tracesmith import`` reads (Kineto and
-    Chrome JSON, also compressed, Perfetto, Nsight Systems ...), which is imported on the fly. Of a
-    process that is being recorded, or was, the trace has what was recorded up to now.
+    A file may be an SBT file, or have any other format that ``tracesmith import`` reads (Kineto and
+    Chrome JSON, also compressed, Perfetto, Nsight Systems ...); it is then imported on the fly. The
+    trace of a process has what has been recorded of it so far.
 
-    ``progress(path, done, total)`` is called while files are imported; a true value stops. What is
-    wrong with a trace that can be used all the same is a ``TraceWarning``.
+    ``progress(path, done, total)`` is called while files are imported; a true value cancels. A
+    damaged or incomplete trace that can still be used causes a ``TraceWarning``.
     """
     if isinstance(operands, (str, bytes, os.PathLike)) or not hasattr(operands, "__iter__"):
         operands = [operands]
@@ -86,8 +86,8 @@ def import_(
 ) -> int:
     """Imports a file of another tool into an SBT file. Returns the number of events.
 
-    The content decides about the format, unless ``format`` names one. What could not be imported is
-    a ``TraceWarning``.
+    The format is detected from the content unless ``format`` names one. Content that could not be
+    imported causes a ``TraceWarning``.
     """
     path, output = os.fsdecode(path), os.fsdecode(output)
     if _is_same_file(path, output):
@@ -99,9 +99,9 @@ def import_(
 
 
 class Table:
-    """A table of a trace, or some of its columns and rows; nothing is read before it is asked for.
+    """A table of a trace, or a selection of its columns and rows. Rows are read on demand.
 
-    ``len()`` counts its rows, iteration gives them as named tuples. Calling it narrows it down:
+    ``len()`` counts its rows, iteration yields them as named tuples. Calling it makes a selection:
     ``t.gpu_op(columns=["start", "name"], start="1ms", end="2ms")``.
     """
 
@@ -120,12 +120,11 @@ class Table:
         args: bool = False,
         plain_strings: bool = False,
     ) -> Table:
-        """Some columns, a time range, at most so many rows.
+        """Selects columns, the rows that overlap a time range, or at most ``limit`` rows.
 
-        Rows belong to a range if they overlap it; both ends are ns of trace time, or texts such as
-        "1.5ms" after the start of the trace. ``args`` adds the arguments of rows as JSON text, which
-        only ``counter`` has otherwise. Names are dictionaries (categories in pandas) unless they
-        are wanted as ``plain_strings``.
+        ``start`` and ``end`` are ns of trace time, or strings such as "1.5ms", relative to the start
+        of the trace. ``args`` adds the arguments of rows as JSON text, which only ``counter`` has by
+        default. Strings are dictionaries (categories in pandas) unless ``plain_strings`` is true.
         """
         request = dict(self._request)
         if columns is not None:
@@ -142,7 +141,7 @@ class Table:
         if plain_strings:
             request["plain"] = True
         table = Table(self._trace, self.name, request)
-        self._trace._job.schema(self.name, **request)  # says at once what is wrong
+        self._trace._job.schema(self.name, **request)  # raises errors now
         return table
 
     @property
@@ -156,7 +155,7 @@ class Table:
 
     @property
     def docs(self) -> dict[str, str]:
-        """What each column means, also those that are only there if they are asked for."""
+        """The meaning of each column, including those that are only read on request."""
         return {name: doc for name, doc, _ in _read.columns(self.name)}
 
     def __len__(self) -> int:
@@ -188,7 +187,7 @@ class Table:
         return reader.read_all()
 
     def to_pandas(self) -> Any:
-        """The rows as a DataFrame. Integers that may be missing are Int64, so that no ns is lost."""
+        """The rows as a DataFrame. Nullable integers are Int64, so that no ns is lost."""
         try:
             import pandas
             import pyarrow
@@ -201,7 +200,7 @@ class Table:
             if pyarrow.types.is_integer(field.type) and column.null_count
         ]
         names = table.column_names
-        # One block a column: nothing is copied twice.
+        # One block per column, so that nothing is copied twice.
         whole = table.drop_columns(missing).to_pandas(split_blocks=True)
         columns = {name: _integers(table.column(name)) if name in missing else whole[name] for name in names}
         return pandas.DataFrame(columns, copy=False)
@@ -236,13 +235,13 @@ class Table:
 class Trace:
     """An open trace, or the traces of a job. Its tables are attributes: ``t.gpu_op``, ``t.slice``.
 
-    It is a context manager; tables and Arrow streams that were taken from it stay readable until
-    they are released. Any thread may use it: questions about the same trace wait for each other.
+    It is a context manager. Arrow streams obtained from it stay readable after it is closed. Any
+    thread may use it; analyses of the same trace run one after the other.
     """
 
     def __init__(self, job: _read.Job, names: Sequence[str | int]):
         self._job = job
-        #: What was opened.
+        #: The paths and pids that were opened.
         self.names = list(names)
 
     # ---- tables ----
@@ -258,10 +257,10 @@ class Trace:
         args: bool = False,
         plain_strings: bool = False,
     ) -> Table:
-        """A table by its name; the other arguments are those of a call of a Table."""
+        """A table by name; the other arguments are those of calling a Table."""
         return self[name](columns, start=start, end=end, limit=limit, args=args, plain_strings=plain_strings)
 
-    # Neither tables nor ranks: len() counts these, [] has those.
+    # Ambiguous: [] returns tables, len() counts traces.
     __iter__ = None
 
     def __contains__(self, name: object) -> bool:
@@ -282,7 +281,7 @@ class Trace:
 
     @property
     def tables(self) -> dict[str, int]:
-        """Names of the tables that have rows, and how many."""
+        """The number of rows of each table that has any."""
         stored = [name for name, kind in _KINDS.items() if kind != "derived"]
         counts = {name: self._job.row_count(name) for name in stored}
         return {name: count for name, count in counts.items() if count}
@@ -290,7 +289,7 @@ class Trace:
     # ---- facts ----
 
     def __len__(self) -> int:
-        """The number of traces: the ranks of a job."""
+        """The number of traces, such as the ranks of a job."""
         return self._job.count()
 
     def __bool__(self) -> bool:
@@ -324,7 +323,7 @@ class Trace:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Metadata of the trace and its sources by key; of several values of a key the last."""
+        """Metadata of the trace and its sources by key; if a key has several values, the last one."""
         found = {}
         for row in self.table("meta", ["process", "thread", "key", "value"]):
             if row.process is None and row.thread is None and row.key is not None:
@@ -332,11 +331,11 @@ class Trace:
         return found
 
     def _time(self, time: int | str) -> int:
-        """ns of trace time; texts are after the start of the trace, or "@" and ns."""
+        """ns of trace time; a string is relative to the start of the trace, or "@" and ns."""
         if hasattr(time, "__index__"):
             return operator.index(time)
         if not isinstance(time, str):
-            raise TypeError(f"a time is ns as an int, or a text such as 1.5ms, not {time!r}")
+            raise TypeError(f"a time must be an int (ns), or a str such as '1.5ms', not {time!r}")
         text = time.strip()
         number = text.rstrip("nusmh ")
         unit = text[len(number) :].strip() or "ns"
@@ -351,14 +350,14 @@ class Trace:
             part = int(int(fraction or "0") * factor / 10 ** len(fraction) + 0.5)
             ns += -part if number.startswith("-") else part
         except (KeyError, ValueError):
-            raise InvalidError(f"{time!r} is no time: write 1.5ms, 10us, or ns as an int") from None
+            raise InvalidError(f"{time!r} is not a valid time, such as '1.5ms', '10us', or an int (ns)") from None
         return ns + (self.start or 0)
 
-    # ---- questions ----
+    # ---- analyses ----
 
     @staticmethod
     def analyses() -> dict[str, str]:
-        """Names of all analyses, and what each answers."""
+        """Names and descriptions of all analyses."""
         return {name: summary for name, _, summary, _ in _read.analyses()}
 
     def analyze(
@@ -377,10 +376,10 @@ class Trace:
         progress: Callable[[str | None, int, int], Any] | None = None,
         **options: Any,
     ) -> Result:
-        """Runs an analysis (docs/analyze.md) and returns its answer.
+        """Runs an analysis (docs/analyze.md) and returns its result.
 
         Options are those of ``tracesmith analyze NAME``, with underscores: ``by_stream=True``. Times
-        are ns, or texts such as "20us". ``top=5`` shows that many rows; the answer has all.
+        are ns, or strings such as "20us". ``top=5`` prints five rows; the result has all.
         """
         tables, notes = self._job.analyze(
             name,
@@ -405,9 +404,9 @@ class Trace:
         progress: Callable[[str | None, int, int], Any] | None = None,
         **options: Any,
     ) -> Result:
-        """What changed from this trace to the other one; ``outcome`` says whether anything did."""
+        """Compares this trace (before) with another (after); ``outcome`` says whether they differ."""
         if not isinstance(other, Trace):
-            raise TypeError(f"give the other trace as tracesmith.open() returns it, not {other!r}")
+            raise TypeError(f"the other trace must be a result of tracesmith.open(), not {other!r}")
         outcome, tables, notes = self._job.diff(
             other._job,
             options=_options(options),
@@ -430,10 +429,10 @@ class Trace:
         end: Time = None,
         progress: Callable[[str | None, int, int], Any] | None = None,
     ) -> Result:
-        """What each command was doing at any time; with ``lanes``, each stream and device.
+        """Returns what each command was doing at any time; with ``lanes``, each stream and device.
 
-        Devices and streams are numbers, as the driver gives them. The table ``t.state`` has the
-        same with ids.
+        Devices and streams are the numbers of the driver. The table ``t.state`` has the same rows,
+        with ids.
         """
         rows = self._job.states(
             lanes,
@@ -453,7 +452,7 @@ class Trace:
         end: Time = None,
         progress: Callable[[str | None, int, int], Any] | None = None,
     ) -> Result:
-        """What waited for what: every dependency, with both ends and the slack between them."""
+        """Returns every dependency, with both ends and the slack between them."""
         rows = self._job.dependencies(**self._selection(steps, ranks, start, end, None, None), progress=progress)
         return Result("edges", [("edges", _EDGE_COLUMNS, rows)], [], start=self.start or 0)
 
@@ -491,13 +490,14 @@ class Trace:
     ) -> list[tuple[str, int, str]]:
         """Writes a file in another format: chrome, perfetto, csv (with ``table``), folded ...
 
-        The ending of the path decides about the format, unless it is given. Of a job, ``trace`` is
-        exported. Returns what the format cannot represent: table, number of rows, reason.
+        The file name extension selects the format unless ``format`` is given. ``trace`` is the index
+        of the trace in a job. Returns what the format cannot represent: table, number of rows,
+        reason.
         """
         name = os.fsdecode(path)
         if format is None:
             format = _format_of(name)
-        # What is wrong is said before a file is lost.
+        # Errors are raised before an existing file is overwritten.
         elif format not in [known for known, _, _ in _read.exporters()]:
             raise NotFoundError(f"unknown format {format!r}; {_formats()}")
         if table is not None and table not in TABLES:
@@ -520,7 +520,7 @@ class Trace:
             )
 
     def close(self) -> None:
-        """Closes the trace. Arrow streams that are still read keep its files open."""
+        """Closes the trace. Arrow streams that are in use keep its files open."""
         self._job.close()
 
     def __enter__(self) -> Trace:
@@ -552,7 +552,7 @@ class Trace:
 
 
 def _integers(column: Any) -> Any:
-    """A column of integers, some of which are missing, as pandas has them."""
+    """A column of nullable integers as a pandas array."""
     import numpy
     from pandas.arrays import IntegerArray
 
@@ -567,12 +567,12 @@ def _bound(trace: Trace, time: Time, default: int) -> int:
 
 
 def _time_text(time: Time) -> str | None:
-    """As the library takes times: relative texts as they are, ns of trace time after an @."""
+    """A time as the library expects it: a relative string, or "@" and ns of trace time."""
     return time if time is None or isinstance(time, str) else f"@{time}"
 
 
 def _options(options: dict[str, Any]) -> dict[str, str | None]:
-    """Keyword arguments as options of the command line; None in a value: a flag."""
+    """Keyword arguments as command-line options; the value None means a flag."""
     texts: dict[str, str | None] = {}
     for name, value in options.items():
         if value is None or value is False:
@@ -591,7 +591,7 @@ def _format_of(path: str) -> str:
             if ending and path.endswith(ending) and len(ending) > len(best):
                 best, name = ending, format
     if not name:
-        raise InvalidError(f"{path!r} does not tell the format; {_formats()}")
+        raise InvalidError(f"the extension of {path!r} is not that of a known format; {_formats()}")
     return name
 
 
