@@ -185,7 +185,7 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	if (exit_code)
 		return exit_code;
 	if (processes->count && path_count)
-		return ts_report_usage("'--process' takes the place of TRACE: omit '%s'", paths[0]);
+		return ts_report_usage("'--process' replaces TRACE: omit '%s'", paths[0]);
 	if (processes->count)
 		exit_code = open_processes(&input->job, processes);
 	else

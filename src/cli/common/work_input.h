@@ -42,10 +42,10 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 		       "names of kernels and operators without template and call arguments, " \
 		       "which merges those that differ in nothing else")
 
-#define TS_WORK_PROCESS_OPTION(choice)                                                \
-	TS_OPTION_REPEATED("process", 'p', "PID", &(choice).processes,                \
-			   "instead of a TRACE: what is recorded of this process up " \
-			   "to now; may be repeated, for the ranks of a job")
+#define TS_WORK_PROCESS_OPTION(choice)                                                 \
+	TS_OPTION_REPEATED("process", 'p', "PID", &(choice).processes,                 \
+			   "instead of TRACE: what has been recorded of this process " \
+			   "so far; repeat it for the ranks of a job")
 
 #define TS_WORK_CHOICE_OPTIONS(choice)                                                          \
 	TS_OPTION_TEXT("steps", 0, "N|A-B|all", &(choice).steps,                                \

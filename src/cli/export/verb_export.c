@@ -510,9 +510,10 @@ int ts_verb_export(int argc, char **argv)
 {
 	struct export export = { .range.may_be_instant = true, .limit = -1 };
 	const struct ts_option options[] = {
-		TS_OPTION_INTEGER("process", 'p', "PID", &export.pid, 1, INT32_MAX,
-				  "without TRACE: what is recorded of this process up to now, with "
-				  "all that its recorder records"),
+		TS_OPTION_INTEGER(
+			"process", 'p', "PID", &export.pid, 1, INT32_MAX,
+			"instead of TRACE: what has been recorded of this process so far, "
+			"and of all others of the same recording"),
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
 			       "output format; default: by the ending of OUT, or chrome"),
 		TS_OPTION_TEXT("output", 'o', "OUT", &export.output,
@@ -583,7 +584,7 @@ int ts_verb_export(int argc, char **argv)
 	if (argc == 0 && !export.pid)
 		return ts_report_usage("TRACE or -p PID is missing");
 	if (argc && export.pid)
-		return ts_report_usage("'--process' is for what is recorded now, without a TRACE");
+		return ts_report_usage("'--process' replaces TRACE: omit one of them");
 	export.trace = argc ? argv[0] : ts_trace_input_live_name((pid_t) export.pid, name);
 	exit_code = check(&export);
 	if (!exit_code)

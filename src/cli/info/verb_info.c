@@ -69,7 +69,7 @@ static int collect(struct ts_info *info, struct ts_error *err)
 	return rc;
 }
 
-/* What is asked about: a trace, or a snapshot of a process. */
+/* A trace, or a snapshot of a process. */
 struct subject {
 	const char *path; /* or what messages call the process */
 	pid_t pid;        /* 0: a trace */
@@ -202,8 +202,8 @@ int ts_verb_info(int argc, char **argv)
 		TS_OPTION_REPEATED("category", 'c', "GLOB", &question.filters.categories,
 				   "only counters of this category: system, process, device"),
 		TS_OPTION_REPEATED("process", 'p', "PID|NAME", &question.filters.processes,
-				   "only counters of this process; without TRACE: what is recorded "
-				   "of it up to now"),
+				   "only counters of this process; without TRACE: what has been "
+				   "recorded of it so far"),
 		TS_OPTION_REPEATED("device", 'd', "N", &question.filters.devices,
 				   "only counters of this device"),
 		TS_TERMINAL_WIDTH_OPTION,
@@ -216,8 +216,9 @@ int ts_verb_info(int argc, char **argv)
 		.about = "Summarizes a trace: sources, time range, processes, devices, rows and "
 			 "bytes by table, "
 			 "losses and metadata. With --counters, the counters.\n"
-			 "With -p PID and no TRACE, summarizes the recording of a process up to "
-			 "now, without disturbing it or its recorder; it may have ended.\n",
+			 "With -p PID and no TRACE, summarizes what has been recorded of a "
+			 "process so far, without disturbing it or its recorder. The process may "
+			 "have ended.\n",
 		.examples = "tracesmith info run.sbt\n"
 			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
 			    "tracesmith info --counters run.sbt\n"

@@ -167,10 +167,8 @@ static void print_no_ranks(const struct ts_record *record,
 	if (!record->options.rank_pattern || summary->ranks)
 		return;
 	ts_rank_list_variables(variables, sizeof(variables));
-	ts_report_warning(
-		"'%s': no process had a rank in its environment (looked at %s): the trace "
-		"is '%s'",
-		record->options.rank_pattern, variables, summary->path);
+	ts_report_warning("'%s': no process had a rank, so all are in '%s' (looked for %s)",
+			  record->options.rank_pattern, summary->path, variables);
 }
 
 /* A program that failed is why a recording is short, or is what it was made for. */

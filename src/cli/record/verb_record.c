@@ -368,8 +368,8 @@ int ts_verb_record(int argc, char **argv)
 			"the trace to write; default: tracesmith-PID.sbt. If the name ends in "
 			".json, write a plain array of Chrome events; in .folded, sampled stacks. "
 			"In the name, %r is the rank in a distributed job, %h the host, %p the "
-			"process, %q{NAME} an environment variable, %% a percent sign; missing "
-			"folders of such a name are created"),
+			"process, %q{NAME} an environment variable, %% a percent sign; with "
+			"one of these, missing folders are created"),
 		TS_OPTION_MODE,
 		TS_OPTION_LIST("pid", 'p', "PID,PID", &texts.pids,
 			       "record running processes: their metrics and Python stacks, and the "
@@ -417,8 +417,8 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_FLAG("split", 0, &record.options.split,
 			       "write one trace per window and process"),
 		TS_OPTION_FLAG("redact", 0, &record.options.redact,
-			       "omit values of the program: command lines, texts in arguments, "
-			       "watched variables, the host's name (docs/privacy.md)"),
+			       "leave out values: command lines, strings in arguments, watched "
+			       "variables, the host name (docs/privacy.md)"),
 		TS_OPTION_TEXT(
 			"on-full", 0, "WHAT", &texts.on_full,
 			"when the disk is full: drop events and count them until there is space "
@@ -498,7 +498,7 @@ int ts_verb_record(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "--control")) {
 		record.control_fd = ts_record_control_open(argv[2]);
 		if (record.control_fd < 0)
-			return ts_report_usage("option '--control': '%s' is no open socket",
+			return ts_report_usage("option '--control': '%s' is not an open socket",
 					       argv[2]);
 		ts_report_keep_errors();
 		record.json = record.is_controlled = true;

@@ -201,7 +201,7 @@ int ts_verb_sniff(int argc, char **argv)
 		TS_OPTION_TEXT("output", 'o', "FILE", &texts.output,
 			       "output: Chrome timeline (.json), trace (.sbt) or stack counts "
 			       "(.folded); default: sniff-DATE-TIME.json. %r, %h, %p and %q{NAME} "
-			       "in it as for 'tracesmith record'"),
+			       "are replaced as by 'tracesmith record'"),
 		TS_OPTION_MODE,
 		TS_OPTION_FLAG("all-threads", 0, &texts.all_threads,
 			       "sample all threads, not only the main thread"),

@@ -209,8 +209,8 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_REPEATED("stream", 's', "N", &view.filters.streams,
 				   "only rows of this stream"),
 		TS_OPTION_REPEATED("process", 'p', "PID|NAME", &view.filters.processes,
-				   "only rows of this process; without TRACE: what is recorded of "
-				   "it up to now"),
+				   "only rows of this process; without TRACE: what has been "
+				   "recorded of it so far"),
 		TS_OPTION_REPEATED("thread", 0, "TID|NAME", &view.filters.threads,
 				   "only rows of this thread"),
 		TS_OPTION_LIST("columns", 0, "NAME,...", &view.column_names,
@@ -242,8 +242,9 @@ int ts_verb_view(int argc, char **argv)
 		.about =
 			"Prints the rows of a trace in time order. Memory does not grow with the trace, and only the "
 			"chunks needed are read. Globs: * ? [a-z].\n"
-			"With -p PID and no TRACE, prints what is recorded of a process up to now, without disturbing "
-			"it or its recorder; it may have ended. If PID is a recorder: all that it records.\n",
+			"With -p PID and no TRACE, prints what has been recorded of a process so far, without "
+			"disturbing it or its recorder. The process may have ended. If PID is a recorder, prints "
+			"everything that it has recorded.\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
