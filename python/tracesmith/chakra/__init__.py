@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of PyTorch execution traces, opened and closed by a file while a program runs.
+"""Records PyTorch execution traces of a running program while a flag file exists.
 
     from tracesmith.chakra import get_global_manager
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records windows of a running program: while a flag file exists, or from `start()` to `stop()`.
+"""Records windows of a program: while a flag file exists, or between `start()` and `stop()`.
 
     from tracesmith.chakra import get_global_manager
 
@@ -8,8 +8,8 @@
         manager.tick_by_flag()
         step()
 
-Nothing that goes wrong here reaches the program: a window that cannot be recorded is one line on
-standard error, and is not tried again until the flag is set anew.
+Errors never reach the program. If a window cannot be recorded, one line on standard error says why,
+and no other window is opened until the flag is set again.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _Identity = tuple[int, int, int]
 
 _WATCH_SECONDS = 0.25
-# A call of a server is followed by others that belong to its step.
+# Calls of a server that follow soon belong to the same step.
 _IDLE_SECONDS = 1.0
 
 
 class ChakraTraceManager:
-    """Records windows of this process; nothing, if it is not enabled.
+    """Records windows of this process, if it is enabled.
 
-    Keyword arguments are the fields of `Settings`; those not given come from the environment.
-    Methods may be called from any thread.
+    Keyword arguments are the fields of `Settings`; others are read from the environment. Any thread
+    may call methods.
     """
 
     def __init__(self, **arguments: Any) -> None:
         self.settings, complaints = Settings.from_environment(arguments)
-        # What a tick reads.
+        # Read by each tick.
         self._flag = self.settings.flag
         self._enabled = self.settings.enabled
         self._reset()
@@ -83,12 +83,11 @@ class ChakraTraceManager:
         return self._window is not None
 
     def tick_by_flag(self) -> bool:
-        """Marks the beginning of a step, and follows the flag file; returns whether a window is
-        open.
+        """Begins a step, and checks the flag file. Returns whether a window is open.
 
-        While the file exists, the first call opens a window, and each further one begins its next
-        step; the first call without it closes the window, and another thread writes the files.
-        Costs less than a microsecond while there is neither file nor window.
+        While the file exists, the first call opens a window, and each later call begins its next
+        step. The first call without the file closes the window; another thread writes the files.
+        A call takes less than a microsecond if there is neither a file nor a window.
         """
         if self._window is None and not (self._enabled and os.access(self._flag, os.F_OK)):
             self._served = None
@@ -104,8 +103,8 @@ class ChakraTraceManager:
         return self._window is not None and bool(self._guarded(self._advance))
 
     def stop(self, wait: bool = True) -> list[str]:
-        """Closes the window, and returns the files that were written. Without `wait`, another
-        thread writes them, and `files` has them after `wait()`."""
+        """Closes the window, and returns the files that were written. If `wait` is false, another
+        thread writes them, and `files` lists them after `wait()`."""
         if self._window is not None:
             self._guarded(self._close)
         if not wait:
@@ -132,9 +131,10 @@ class ChakraTraceManager:
         self.stop()
 
     def wrap(self, function: Function, is_step: bool = True) -> Function:
-        """Returns a function whose calls are steps (or parts of steps), for servers that wait
-        between calls: if the flag was removed, the window is closed soon after the last call, and
-        not only by the next one."""
+        """Returns a function whose calls are steps, or parts of steps if `is_step` is false.
+
+        It is for servers that wait between calls: after the flag is removed, the window is closed
+        soon after the last call, instead of by the next one."""
 
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
@@ -155,7 +155,7 @@ class ChakraTraceManager:
     # ---- windows; the lock is held ----
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
-        """Calls it with the lock held; the program never sees its exceptions."""
+        """Calls a function with the lock held; exceptions never reach the program."""
         try:
             with self._lock:
                 before, self._owner = self._owner, threading.get_ident()
@@ -188,7 +188,7 @@ class ChakraTraceManager:
         return self._open(None)
 
     def _open(self, identity: _Identity | None) -> bool:
-        """Opens a window for this flag file; None: for a call."""
+        """Opens a window for this flag file; None: for start()."""
         window = self._window = self._new_window()
         self.files = []
         try:
@@ -206,10 +206,10 @@ class ChakraTraceManager:
             if isinstance(error, ImportError):
                 self._enabled = False
                 self._say(
-                    f"windows are off: {error} (TRACESMITH_CHAKRA_MODE=tracesmith does without)"
+                    f"windows are off: {error} (TRACESMITH_CHAKRA_MODE=tracesmith does not need it)"
                 )
             else:
-                self._say(f"no window: {_text(error)}")
+                self._say(f"cannot open a window: {_text(error)}")
             return False
         self._is_manual = identity is None
         self._opened_for = identity
@@ -245,8 +245,8 @@ class ChakraTraceManager:
         self._restore_signal()
         try:
             window.stop()
-        except Exception as error:  # its files say whether they are complete
-            self._say(f"cannot end the window: {_text(error)}")
+        except Exception as error:  # export() finds out whether its files are complete
+            self._say(f"cannot close the window: {_text(error)}")
         self._stopping = None
         export = functools.partial(self._export, window, self.steps)
         self._exporter = threading.Thread(target=export, name="tracesmith-export")
@@ -257,7 +257,7 @@ class ChakraTraceManager:
             export()
 
     def _new_window(self) -> Any:
-        # Two windows never have one name.
+        # Two windows never have the same name.
         self._last_tag = max(self._last_tag + 1, time.time_ns() // 1_000_000)
         tag = f"pid{os.getpid()}_{self._last_tag}"
         if self.settings.mode == "tracesmith":
@@ -282,7 +282,7 @@ class ChakraTraceManager:
         if not self.files:
             return
         names = " and ".join(os.path.basename(path) for path in self.files)
-        self._say(f"{_steps(steps)} in {names} of '{os.path.dirname(self.files[0])}'")
+        self._say(f"wrote {_steps(steps)} to {names} in '{os.path.dirname(self.files[0])}'")
         if self.settings.auto_convert:
             self._say("not converted: this version of TraceSmith cannot link execution traces")
 
@@ -346,7 +346,7 @@ class ChakraTraceManager:
         self.wait()
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:
-        """Handles SIGTERM while a window is open, unless the program does."""
+        """Handles SIGTERM while a window is open, unless the program has a handler."""
         if self._owner == threading.get_ident():
             self._is_terminating = True  # handled when the lock is released
             return
@@ -356,7 +356,7 @@ class ChakraTraceManager:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _restore_signal(self) -> None:
-        # Only the main thread may; else the handler stays, which ends the process as before.
+        # Only the main thread may restore it; otherwise our handler stays.
         if not self._has_signal or threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGTERM) == self._on_terminate and not self._is_terminating:
@@ -380,14 +380,14 @@ class ChakraTraceManager:
     def _say(self, text: str) -> None:
         """One line on standard error."""
         try:
-            sys.stderr.write(f"tracesmith: windows of {os.getpid()}: {text}\n")
+            sys.stderr.write(f"tracesmith: pid {os.getpid()}: {text}\n")
             sys.stderr.flush()
         except Exception:  # closed, or None
             pass
 
 
 def get_global_manager() -> ChakraTraceManager:
-    """Returns the manager of this process, made from the environment at the first call."""
+    """Returns the manager of this process, created from the environment at the first call."""
     global _global_manager
     if _global_manager is None:
         with _global_lock:
@@ -409,7 +409,7 @@ def _same_file(a: _Identity | None, b: _Identity | None) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    """The first line of what went wrong."""
+    """The first line of an error message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about this process: who records it, and its device."""
+"""Facts about this process: its recorder and its device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 def recorder_backends() -> list[str] | None:
-    """The backends with which `tracesmith record` records this process; None: it does not."""
+    """The backends of the `tracesmith record` that records this process; None: there is none."""
     variable = os.environ.get("TRACESMITH_AGENT", "")
     if "session=" not in variable:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One window recorded by TraceSmith: a trace of its own, or a window of the running recording."""
+"""A window recorded by TraceSmith: a separate trace, or a window of the running recording."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class RecordedWindow:
         self.files: list[str] = []
 
     def start(self) -> list[str]:
-        """Begins to record; returns what is worth telling."""
+        """Begins to record; returns notes for the user."""
         from .. import is_enabled, start
 
         if recorder_backends() is not None:
             if is_enabled():
-                return ["this process is being recorded: its trace has the steps"]
+                return ["this process is already being recorded; steps are in that trace"]
             self._window("open")
             self._has_opened = True
             return ["in the trace of the running recording"]
@@ -60,10 +60,10 @@ class RecordedWindow:
             self._window("close")
 
     def cancel(self) -> None:
-        """Undoes a `start()` that failed, or that nothing may follow."""
+        """Undoes a `start()` that failed or is not wanted any more."""
         try:
             self.stop()
-        except Exception:  # the first error is the one to tell
+        except Exception:  # the first error is reported
             pass
 
     def export(self) -> None:

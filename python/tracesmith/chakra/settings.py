@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Mapping
 
 PREFIX = "TRACESMITH_CHAKRA_"
-# The names that the first users of this interface know.
+# The prefix of the Chakra trace manager.
 OLD_PREFIX = "VLLM_CHAKRA_"
 
 MODES = ("torch", "tracesmith")
@@ -16,7 +16,7 @@ MODES = ("torch", "tracesmith")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a manager does. `from_environment()` says which variables set what."""
+    """Settings of a manager. `_VARIABLES` lists the variables that set them."""
 
     enabled: bool = True
     trace_dir: str = "chakra_traces"  # made absolute when it is read
@@ -36,17 +36,17 @@ class Settings:
         arguments: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> tuple["Settings", list[str]]:
-        """Returns settings, and one line for each value that could not be used.
+        """Returns settings, and one line for each invalid value.
 
-        Each setting is named by TRACESMITH_CHAKRA_NAME, else by VLLM_CHAKRA_NAME; `arguments` that
-        are not None win over both.
+        Each setting is read from TRACESMITH_CHAKRA_NAME, else from VLLM_CHAKRA_NAME. `arguments`
+        that are not None take precedence over both.
         """
         environment = os.environ if environment is None else environment
         given = {name: value for name, value in (arguments or {}).items() if value is not None}
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(given) - known)
         if unknown:
-            raise TypeError(f"no setting is called {', '.join(map(repr, unknown))}")
+            raise TypeError(f"unknown settings: {', '.join(map(repr, unknown))}")
         complaints: list[str] = []
         values = {}
         for field, suffix, parse in _VARIABLES:
@@ -73,7 +73,7 @@ class Settings:
 
     @staticmethod
     def is_requested(environment: Mapping[str, str] | None = None) -> bool:
-        """Whether the environment asks for windows: any of the variables is set, and not to off."""
+        """Whether the environment requests windows: a variable is set, and TRACE is not off."""
         environment = os.environ if environment is None else environment
         if not any(name.startswith((PREFIX, OLD_PREFIX)) for name in environment):
             return False
@@ -105,7 +105,7 @@ def _mode(text: str) -> str:
     return text
 
 
-# Field, what follows the prefix, and how the text is read.
+# Field, suffix of the variable, parser of its value.
 _VARIABLES: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
     ("enabled", "TRACE", _switch),
     ("trace_dir", "TRACE_DIR", str),

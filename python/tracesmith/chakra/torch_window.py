@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One window recorded by torch.profiler: its execution trace and its Kineto trace.
+"""A window recorded by torch.profiler: an execution trace and a Kineto trace.
 
-PyTorch writes the execution trace while the program runs. Both files have a name that ends in
-`.part` until they are complete; what a killed process leaves keeps that name.
+PyTorch writes the execution trace while the program runs. The names of both files end in `.part`
+until they are complete; incomplete files of a killed process keep these names.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class TorchWindow:
     # ---- recording ----
 
     def start(self) -> list[str]:
-        """Begins to record; returns what is worth telling. Raises WindowError, and others."""
-        # Takes seconds, and only windows need it.
+        """Begins to record; returns notes for the user. Raises WindowError, and others."""
+        # Slow, and only needed for windows.
         torch: Any = importlib.import_module("torch")
 
         self._torch = torch
-        # The first knows profilers of this thread, the second all.
+        # The first finds profilers of this thread, the second of all threads.
         if torch.autograd._profiler_enabled() or getattr(
             torch.autograd.profiler, "_is_profiler_enabled", False
         ):
@@ -64,19 +64,19 @@ class TorchWindow:
         return self._start_profiler(torch)
 
     def cancel(self) -> None:
-        """Undoes a `start()` that failed, or that nothing may follow."""
+        """Undoes a `start()` that failed or is not wanted any more."""
         try:
             if self._started:
                 self.stop()
             else:
                 self._remove_observer()
-        except Exception:  # the first error is the one to tell
+        except Exception:  # the first error is reported
             pass
         self._remove_parts()
 
     def _create_files(self) -> None:
-        """Reserves the names. PyTorch can never write an execution trace after it failed to open
-        a file, so that errors must be found before."""
+        """Creates the files. After PyTorch fails to open one, it can never write an execution trace
+        again, so errors must be found first."""
         try:
             os.makedirs(self._settings.trace_dir, exist_ok=True)
             for path in (self._et_path, self._kineto_path):
@@ -85,7 +85,7 @@ class TorchWindow:
             self._remove_parts()
             raise WindowError(
                 f"cannot write to '{self._settings.trace_dir}': {error.strerror}; "
-                "set TRACESMITH_CHAKRA_TRACE_DIR to a directory that can be written to"
+                "set TRACESMITH_CHAKRA_TRACE_DIR to a writable directory"
             ) from error
 
     def _start_profiler(self, torch: Any) -> list[str]:
@@ -93,8 +93,8 @@ class TorchWindow:
         activities, devices = _activities(torch)
         if devices and "cuda" in (recorder_backends() or []):
             notes.append(
-                "CUPTI serves one at a time: `tracesmith record` has no device activity of this"
-                " window (TRACESMITH_CHAKRA_MODE=tracesmith records it instead)"
+                "`tracesmith record` has no device activity of this window, because CUPTI supports"
+                " only one profiler at a time (TRACESMITH_CHAKRA_MODE=tracesmith avoids this)"
             )
         self._has_device = bool(devices)
         arguments: dict[str, Any] = {
@@ -150,7 +150,7 @@ class TorchWindow:
         """Ends recording, and the execution trace."""
         try:
             self._synchronize()
-            # Of all threads: an annotation that ends in a later window would end in its files.
+            # Of all threads: one that ended in a later window would appear in its files.
             while self._steps:
                 self._leave(self._steps.popitem()[1])
             if self._starts_observer:
@@ -166,14 +166,14 @@ class TorchWindow:
     def _remove_observer(self) -> None:
         if self._observer is not None:
             self._observer.unregister_callback()
-            # PyTorch 2.4 copies the code of generated kernels; others do so on request only.
+            # PyTorch 2.4 copies the code of generated kernels without being asked to.
             shutil.rmtree(self._et_path + "_resources", ignore_errors=True)
 
     # ---- files ----
 
     def export(self) -> None:
-        """Gives the files their names, and lists them in `files`; those that are not complete are
-        removed, and named by a WindowError."""
+        """Gives complete files their final names, and lists them in `files`. Removes incomplete
+        files, and names them in a WindowError."""
         problems: list[str] = []
         if self._observer is not None:
             self._finish(self._et_path, _et_is_complete, problems)
@@ -181,7 +181,7 @@ class TorchWindow:
             _remove(self._et_path + PART)
         try:
             if not self._has_events:
-                raise WindowError("another torch.profiler has taken its events")
+                raise WindowError("another torch.profiler took its events")
             self._profiler.export_chrome_trace(self._kineto_path + PART)
         except Exception as error:  # whatever PyTorch raises
             problems.append(f"{os.path.basename(self._kineto_path)}: {_first_line(error)}")
@@ -193,7 +193,7 @@ class TorchWindow:
             raise WindowError("; ".join(problems))
 
     def _finish(self, path: str, is_complete: Any, problems: list[str]) -> None:
-        """Gives a file its name if it is complete, else removes it."""
+        """Gives a complete file its final name; removes an incomplete one."""
         name = os.path.basename(path)
         try:
             with open(path + PART, "rb") as file:
@@ -215,7 +215,7 @@ class TorchWindow:
     # ---- fork ----
 
     def abandon_in_child(self) -> None:
-        """In a forked child: makes sure that it adds nothing to its parent's files."""
+        """In a forked child: keeps it from writing to the files of its parent."""
         null = os.open(os.devnull, os.O_WRONLY)
         try:
             for name in os.listdir("/proc/self/fd"):
@@ -237,7 +237,7 @@ class TorchWindow:
                 toggle(False, [self._torch.profiler.ProfilerActivity.CPU])
 
     def discard_in_child(self) -> None:
-        """In a forked child: ends what it has inherited, so that it can record a window itself."""
+        """In a forked child: ends the inherited profiler, so that it can record windows itself."""
         if self._has_device:
             raise WindowError(
                 "this process was forked while its parent recorded the GPU: it cannot record"
@@ -254,7 +254,7 @@ def _parameters(function: Any) -> Any:
 
 
 def _activities(torch: Any) -> tuple[list[Any], str]:
-    """What can be recorded, and the names of the devices."""
+    """The activities that can be recorded, and the names of the devices."""
     kinds = torch.profiler.ProfilerActivity
     supported = torch.profiler.supported_activities()
     activities, devices = [kinds.CPU], []
@@ -266,7 +266,7 @@ def _activities(torch: Any) -> tuple[list[Any], str]:
             if getattr(torch, module).is_available():
                 activities.append(kind)
                 devices.append(name)
-        except Exception:  # a broken driver is no device
+        except Exception:  # a broken driver: no device
             continue
     return activities, " and ".join(devices)
 
@@ -282,10 +282,10 @@ def _why_cpu_only(torch: Any) -> str:
 
 
 def _config(torch: Any, with_stack: bool) -> Any | None:
-    """Threads other than the one that opens the window are recorded, too, and the window can be
-    closed by any of them; None if this PyTorch cannot do so."""
+    """Records all threads, and allows any thread to close the window; None if this PyTorch does
+    not support that."""
     kind = getattr(torch._C._profiler, "_ExperimentalConfig", None)
-    # trace_only: no objects for events that are only exported.
+    # trace_only: creates no Python objects for events.
     for options in ({"trace_only": not with_stack}, {}):
         try:
             return kind and kind(profile_all_threads=True, **options)
@@ -295,7 +295,7 @@ def _config(torch: Any, with_stack: bool) -> Any | None:
 
 
 def _has_events(profiler: Any) -> bool:
-    """False if another profiler has ended this one; PyTorch would crash while writing."""
+    """False if another profiler ended this one: PyTorch would crash while writing."""
     results = getattr(profiler.profiler, "kineto_results", None)
     started = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
     return results is not None and (started is None or started() != 0)
@@ -339,7 +339,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _remove(path: str) -> None:
-    # Kineto writes to a name of its own first.
+    # Kineto writes to a temporary name first.
     for name in (path, path + ".tmp"):
         try:
             os.unlink(name)

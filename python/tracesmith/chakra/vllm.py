@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plug-in of vLLM: each call of a worker's `execute_model` is a step of the window manager.
+"""Plug-in for vLLM: each call of `execute_model` of a worker is a step of the window manager.
 
 vLLM calls `register()` in each of its processes (entry point group `vllm.general_plugins`). It does
-nothing unless a variable of `settings.py` is set.
+nothing unless a variable of settings.py is set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from .manager import get_global_manager
 from .settings import Settings
 
-# Where the base class of workers lives, in this version and in earlier ones.
+# Modules of the base class of workers, in this version and earlier ones.
 _BASES = ("vllm.v1.worker.worker_base", "vllm.worker.worker_base")
 # Methods that are called by the engine, and whether a call begins a step.
 _METHODS = (("execute_model", True), ("sample_tokens", False))
@@ -26,7 +26,7 @@ def register() -> None:
     """Makes workers that are created from now on call `tick_by_flag()`."""
     try:
         if Settings.is_requested() and not _hook_bases():
-            _say("no base class of workers was found in this vLLM: windows are off")
+            _say("windows are off: found no base class of workers in this version of vLLM")
     except Exception as error:  # vLLM must start
         _say(f"windows are off: {error}")
 
@@ -39,7 +39,7 @@ def _hook_bases() -> bool:
         except (ImportError, AttributeError):
             continue
         found = True
-        # Vendors' workers have classes of their own, which are known when the first is created.
+        # Workers of vendors have their own classes, which are known when the first is created.
         if "__init__" in vars(base) and not hasattr(base.__init__, _MARK):
             base.__init__ = _wrapped_init(base.__init__)
     return found
