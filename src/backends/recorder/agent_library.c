@@ -31,16 +31,18 @@
 #endif
 
 /* ld.so splits LD_PRELOAD at blanks and colons and has no escape character. */
+#define SEPARATORS " :\t\n"
+
 static int check_agent_path(const char *path, struct ts_error *err)
 {
 	struct stat status;
 
-	if (strpbrk(path, " :\t\n"))
+	if (strpbrk(path, SEPARATORS))
 		return ts_error_set(
 			err, TS_ECAP,
 			"the path of the agent, '%s', contains a space or a colon, which "
-			"LD_PRELOAD does not allow; create a link to it elsewhere and set "
-			"TRACESMITH_AGENT_PATH",
+			"LD_PRELOAD does not allow; create a link to its folder elsewhere and set "
+			"TRACESMITH_AGENT_PATH to the agent in it",
 			path);
 	if (stat(path, &status) || !S_ISREG(status.st_mode) || access(path, R_OK))
 		return ts_error_set(err, TS_ECAP, "agent '%s' does not exist", path);
@@ -76,6 +78,16 @@ static void make_absolute(char *buffer, size_t bytes)
 
 	if (absolute && strlen(absolute) < bytes)
 		stpcpy(buffer, absolute);
+}
+
+/* The same for the agent. A link stays if LD_PRELOAD cannot hold the path that it leads to. */
+static void make_agent_absolute(char *buffer, size_t bytes)
+{
+	TS_AUTO_FREE char *absolute = realpath(buffer, NULL);
+
+	if (*buffer != '/' || strpbrk(buffer, SEPARATORS) || !absolute ||
+	    !strpbrk(absolute, SEPARATORS))
+		make_absolute(buffer, bytes);
 }
 
 /* ---- an installed Python package ---- */
@@ -198,7 +210,7 @@ int ts_agent_library_find(char *buffer, size_t bytes, struct ts_error *err)
 
 	if (rc)
 		return rc;
-	make_absolute(buffer, bytes);
+	make_agent_absolute(buffer, bytes);
 	return check_agent_path(buffer, err);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unit/runner.h"
@@ -45,6 +46,18 @@ TS_TEST(agent_is_found_where_the_environment_says)
 	setenv("TRACESMITH_AGENT_PATH", "an agent.so", 1);
 	TS_CHECK_INT(ts_agent_library_find(path, sizeof(path), &err), TS_ECAP);
 	TS_CHECK(strstr(err.message, "LD_PRELOAD") != NULL);
-	unlink("an agent.so");
+	/* What the message recommends. Links are resolved otherwise. */
+	TS_CHECK_INT(mkdir("a b", 0700), 0);
+	TS_CHECK_INT(rename("an agent.so", "a b/agent.so"), 0);
+	TS_CHECK_INT(symlink("a b", "link"), 0);
+	snprintf(expected, sizeof(expected), "%s/link/agent.so", folder);
+	setenv("TRACESMITH_AGENT_PATH", expected, 1);
+	TS_CHECK_INT(ts_agent_library_find(path, sizeof(path), &err), TS_OK);
+	TS_CHECK_STR(path, expected);
+	TS_CHECK_INT(rename("a b", "ab") || unlink("link") || symlink("ab", "link"), 0);
+	TS_CHECK_INT(ts_agent_library_find(path, sizeof(path), &err), TS_OK);
+	snprintf(expected, sizeof(expected), "%s/ab/agent.so", folder);
+	TS_CHECK_STR(path, expected);
+	TS_CHECK_INT(unlink("ab/agent.so") || rmdir("ab") || unlink("link"), 0);
 	TS_CHECK_INT(rmdir(folder), 0);
 }
