@@ -38,7 +38,6 @@ EXTRAS = {"arrow": ["pyarrow"], "pandas": ["pandas", "pyarrow"], "polars": ["pol
 CLASSIFIERS = [
     "Development Status :: 4 - Beta",
     "Intended Audience :: Developers",
-    "License :: OSI Approved :: Apache Software License",
     "Operating System :: POSIX :: Linux",
     "Programming Language :: C",
     "Programming Language :: Python :: 3",
@@ -67,17 +66,17 @@ def version() -> str:
     return match[1]
 
 
-def metadata() -> str:
+def metadata(licences: list[str]) -> str:
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {NAME}",
         f"Version: {version()}",
         f"Summary: {SUMMARY}",
         "License-Expression: Apache-2.0",
-        "License-File: LICENSE",
+        *(f"License-File: {file}" for file in licences),
         "Keywords: profiler,tracing,gpu,npu,cuda,opencl,pytorch",
         "Requires-Python: >=3.9",
-        *(f"Classifier: {text}" for text in CLASSIFIERS if not text.startswith("License")),
+        *(f"Classifier: {text}" for text in CLASSIFIERS),
     ]
     for extra, packages in EXTRAS.items():
         lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {package}; extra == "{extra}"' for package in packages)]
@@ -196,9 +195,10 @@ def write_wheel(path: Path, files: dict[str, bytes], tag: str) -> None:
     python, abi, platforms = tag.split("-")
     tags = "".join(f"Tag: {python}-{abi}-{platform}\n" for platform in platforms.split("."))
     files = dict(files)
-    files[f"{info}/METADATA"] = metadata().encode()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\n{tags}".encode()
     files[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    licences = sorted(path.rsplit("/", 1)[-1] for path in files if path.startswith(f"{info}/licenses/"))
+    files[f"{info}/METADATA"] = metadata(licences).encode()
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\n{tags}".encode()
     if entry_points():
         files[f"{info}/entry_points.txt"] = entry_points().encode()
     record = "".join(
@@ -249,10 +249,28 @@ def native_platform() -> str:
 # ---- building ----
 
 
+def default_build() -> Path:
+    """A folder for each kind of interpreter: also with or without the GIL, and for each machine."""
+    name = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
+    return (ROOT / f"build/pip-{name}").resolve()
+
+
+def is_configured(build: Path) -> bool:
+    """False, too, if a program that it was configured with is gone: a CMake that pip had from PyPI
+    for one installation, or the Python of a virtual environment."""
+    cache = build / "CMakeCache.txt"
+    if not cache.exists():
+        return False
+    names = "CMAKE_COMMAND|CMAKE_MAKE_PROGRAM|Python3_EXECUTABLE"
+    programs = re.findall(rf"^(?:{names}):\w+=(.*)$", cache.read_text(), re.MULTILINE)
+    return build != default_build() or all(shutil.which(program) for program in programs)
+
+
 def run_build(build: Path) -> None:
     """Configures the build if that was not done, and builds what the package needs."""
     commands = [["cmake", "--build", str(build), "--parallel", "--target", "package-parts"]]
-    if not (build / "CMakeCache.txt").exists():
+    if not is_configured(build):
+        (build / "CMakeCache.txt").unlink(missing_ok=True)
         configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-DTRACESMITH_TESTS=OFF"]
         configure += ["-G", "Ninja"] if shutil.which("ninja") else []
         configure += [f"-DPython3_EXECUTABLE={sys.executable}", *os.environ.get("CMAKE_ARGS", "").split()]
@@ -264,8 +282,7 @@ def run_build(build: Path) -> None:
 
 def build_folder(settings: dict[str, Any] | None) -> Path:
     """pip install . --config-settings build-dir=build takes a build that exists, for the same Python."""
-    default = ROOT / f"build/pip-{sys.implementation.cache_tag}"
-    return Path((settings or {}).get("build-dir", default)).resolve()
+    return Path((settings or {}).get("build-dir", default_build())).resolve()
 
 
 # ---- PEP 517 and PEP 660, called by pip ----
@@ -311,7 +328,7 @@ def build_sdist(sdist_directory: str, config_settings: dict[str, Any] | None = N
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(Path(sdist_directory) / f"{name}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
         contents = {path: (ROOT / path).read_bytes() for path in sorted(listing.decode().split("\0")) if path}
-        contents["PKG-INFO"] = metadata().encode()
+        contents["PKG-INFO"] = metadata(["LICENSE"]).encode()
         for path, data in contents.items():
             if path.startswith("tests/"):
                 continue

@@ -51,6 +51,31 @@ times = timeit.repeat(lambda: exec(line), number=100, repeat=7, timer=time.proce
 print("tracesmith.pth: %.3f ms of processor time, with %d variables" % (min(times) * 10, len(os.environ)))
 END
 
+# pip builds again where it built before, unless what that was configured with is gone: a CMake of
+# PyPI, which pip has for one installation, or the Python of an environment.
+"$PYTHON" - "$TS_SOURCE" <<'END'
+import os, pathlib, sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/packaging")
+import tracesmith_build as backend
+backend.ROOT = pathlib.Path.cwd().resolve()
+os.makedirs("fake")
+pathlib.Path("fake/cmake").write_text('#!/bin/sh\necho "$1" >>ran\n')
+os.chmod("fake/cmake", 0o755)
+os.environ["PATH"] = os.path.abspath("fake") + ":" + os.environ["PATH"]
+def expect(what, programs, expected):
+    build = backend.build_folder(None)
+    build.mkdir(parents=True, exist_ok=True)
+    build.joinpath("CMakeCache.txt").write_text("".join("%s:FILEPATH=%s\n" % program for program in programs))
+    backend.run_build(build)
+    ran = pathlib.Path("ran").read_text().split()
+    os.unlink("ran")
+    assert ran == expected, "%s: %s" % (what, ran)
+expect("second build", [("CMAKE_MAKE_PROGRAM", "/bin/sh"), ("Python3_EXECUTABLE", sys.executable)], ["--build"])
+expect("no Ninja", [("CMAKE_MAKE_PROGRAM", "/nowhere/ninja"), ("Python3_EXECUTABLE", sys.executable)], ["-S", "--build"])
+expect("no Python", [("CMAKE_MAKE_PROGRAM", "/bin/sh"), ("Python3_EXECUTABLE", "/nowhere/python")], ["-S", "--build"])
+END
+
 # Editable: Python files of the checkout, and the tool of the build.
 "$PYTHON" -m venv editable
 editable/bin/pip install -q --no-index -e "$TS_SOURCE" --config-settings build-dir="$TS_BUILD" || fail "pip install -e"
