@@ -186,6 +186,7 @@ class Events(ProgramTest):
                 inf=float("inf"), false=False)
             tracesmith.instant("huge", most=10**5000)
             tracesmith.instant("many", **{f"k{i:02}": i for i in range(40)})
+            tracesmith.instant("mixed", **{f"k{i:02}": i % 2 or f"text {i}" for i in range(32)})
             try:
                 tracesmith.instant("broken", x=Broken())
             except OSError:
@@ -202,6 +203,8 @@ class Events(ProgramTest):
         # As text where str() has no limit, else in hexadecimal.
         self.assertRegex(by_name["huge"]["args"]["most"], "^(0x|10000)")
         self.assertEqual(len(by_name["many"]["args"]), 32)
+        mixed = {f"k{i:02}": i % 2 or f"text {i}" for i in range(32)}
+        self.assertEqual(by_name["mixed"]["args"], mixed)
         self.assertIn("raised", by_name)
         self.assertNotIn("broken", by_name)
 

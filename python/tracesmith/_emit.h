@@ -52,7 +52,8 @@ enum kind { KIND_SPAN = 1, KIND_BEGIN = 2, KIND_INSTANT = 4, KIND_COUNTER = 5 };
 struct key {
 	PyObject *name, *category;
 	PyObject *keywords; /* tuple; NULL: no arguments */
-	uint64_t types;     /* two bits for each argument, above the kind */
+	uint64_t types;     /* two bits for each argument */
+	enum kind kind;
 };
 
 /* Sites live as long as the process: the dictionary of its area has them. */
@@ -107,7 +108,7 @@ struct state {
 static inline bool same_key(const struct key *a, const struct key *b)
 {
 	return a->name == b->name && a->category == b->category && a->keywords == b->keywords &&
-	       a->types == b->types;
+	       a->types == b->types && a->kind == b->kind;
 }
 
 static inline size_t hash_of(const struct key *key)
@@ -116,6 +117,7 @@ static inline size_t hash_of(const struct key *key)
 
 	hash = hash * 3 + (uint64_t)(uintptr_t)key->category;
 	hash = hash * 5 + (uint64_t)(uintptr_t)key->keywords + key->types;
+	hash = hash * 7 + (uint64_t)key->kind;
 	hash *= UINT64_C(0x9e3779b97f4a7c15);
 	return (size_t)(hash >> 32);
 }
@@ -145,16 +147,16 @@ PyObject *emit_text_of(PyObject *string, const char **ret_text);
 bool emit_make_space(struct state *state);
 
 /* By content: the texts were made at run time, or this is the first call. As site_for(). */
-struct site *emit_find_by_content(struct state *state, const struct key *key, enum kind kind);
+struct site *emit_find_by_content(struct state *state, const struct key *key);
 
 /* NULL without an exception: the event has to carry its texts. */
 static inline struct site *site_for(struct state *state, PyObject *name, PyObject *category,
 				    PyObject *keywords, uint64_t types, enum kind kind)
 {
-	struct key key = { name, category, keywords, types << 4 | (uint64_t)kind };
+	struct key key = { name, category, keywords, types, kind };
 	struct site *site = find_site(state, &key);
 
-	return LIKELY(site) ? site : emit_find_by_content(state, &key, kind);
+	return LIKELY(site) ? site : emit_find_by_content(state, &key);
 }
 
 /* ---- _emit_values.c ---- */

@@ -158,7 +158,7 @@ static void set_kinds(struct site *site, enum kind kind, unsigned int fields, un
 }
 
 /* NULL with an exception. */
-static struct site *new_site(struct state *state, const struct key *key, enum kind kind)
+static struct site *new_site(struct state *state, const struct key *key)
 {
 	Py_ssize_t count = key->keywords ? PyTuple_Size(key->keywords) : 0;
 	unsigned int fields = count > (Py_ssize_t)FIELDS_MOST ? FIELDS_MOST : (unsigned int)count;
@@ -175,13 +175,13 @@ static struct site *new_site(struct state *state, const struct key *key, enum ki
 	site->plain.category = copy_text(key->category);
 	is_complete = site->plain.name && site->plain.category;
 	for (unsigned int i = 0; i < fields && is_complete; i++) {
-		enum ts_emit_type type = type_of(key->types >> 4, i);
+		enum ts_emit_type type = type_of(key->types, i);
 
 		strings += type == TS_EMIT_STRING;
 		is_complete = set_field(site, i, PyTuple_GetItem(key->keywords, i), type);
 	}
-	set_kinds(site, kind, fields, strings);
-	if (is_complete && kind == KIND_BEGIN && !fields) {
+	set_kinds(site, key->kind, fields, strings);
+	if (is_complete && key->kind == KIND_BEGIN && !fields) {
 		site->span = emit_new_shared_span(state, site);
 		is_complete = site->span != NULL;
 	}
@@ -213,9 +213,9 @@ static bool add(struct state *state, const struct key *key, struct site *site)
 }
 
 /* By content: the texts were made at run time, or this is the first call. */
-struct site *emit_find_by_content(struct state *state, const struct key *key, enum kind kind)
+struct site *emit_find_by_content(struct state *state, const struct key *key)
 {
-	struct key texts = { .types = key->types };
+	struct key texts = { .types = key->types, .kind = key->kind };
 	struct site *site = NULL;
 	bool is_known;
 
@@ -227,7 +227,7 @@ struct site *emit_find_by_content(struct state *state, const struct key *key, en
 	if (is_known)
 		site = find_site(state, &texts);
 	if (is_known && !site && state->sites < SITES_MOST) {
-		site = new_site(state, &texts, kind);
+		site = new_site(state, &texts);
 		if (site && !add(state, &texts, site))
 			site = find_site(state, &texts); /* another thread was faster */
 		else if (site)
