@@ -161,9 +161,14 @@ static bool is_redacted(const struct core *core)
 }
 
 /* Values of variables of the program (docs/privacy.md): redaction hides numbers, too. */
+static bool is_watch(const char *category)
+{
+	return category && !strcmp(category, "watch");
+}
+
 static bool hides_values(const struct core *core, const char *category)
 {
-	return AGENT_UNLIKELY(is_redacted(core)) && category && !strcmp(category, "watch");
+	return AGENT_UNLIKELY(is_redacted(core)) && is_watch(category);
 }
 
 /* Truncates a string to fit; one word of it is already reserved, `left` more are available. */
@@ -324,7 +329,9 @@ void ts_emit_words(struct ts_emit_site *site, const uint64_t *words)
 		emit_slowly(site, words);
 }
 
-/* Emits a site in the dynamic form, since the dictionary is full. */
+static void emit_mark(struct core *core, struct agent_event *event);
+
+/* Emits a site in the dynamic form: the dictionary is full, or the site must not be in it. */
 static void emit_unregistered(struct core *core, const struct ts_emit_site *site,
 			      const uint64_t *words)
 {
@@ -344,7 +351,17 @@ static void emit_unregistered(struct core *core, const struct ts_emit_site *site
 		args[i].type = (enum ts_emit_type)site->fields[i].type;
 		memcpy(&args[i].value, &values[i], sizeof(values[i]));
 	}
-	agent_emit(&ts_process_tracer, core, &event);
+	if (AGENT_UNLIKELY(agent_python_requested) && site->kind == TS_LIVE_INSTANT)
+		emit_mark(core, &event);
+	else
+		agent_emit(&ts_process_tracer, core, &event);
+}
+
+/* The hot path stores the numbers of registered sites whether they are to be hidden or not. */
+static bool is_registered(struct core *core, struct ts_emit_site *site)
+{
+	return __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
+	       (!is_watch(site->category) && agent_register_site(core, site));
 }
 
 /* First event of a process, a site, a thread or a lap of the ring; or the ring is full. */
@@ -360,8 +377,7 @@ static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 	core = agent_start(&ts_process_tracer);
 	if (core &&
 	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
-		if (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
-		    agent_register_site(core, site))
+		if (is_registered(core, site))
 			emit_site(core, site, words);
 		else
 			emit_unregistered(core, site, words);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts a text, its first argument, wherever a program can put one into its events, and a number
- *into a watched variable; names of things begin with "stays".
+ * into watched variables; names of things begin with "stays".
  *
  *	secrets TEXT NUMBER [FILE FILE]    creates a file when done, and then waits for another one
  */
@@ -20,6 +20,12 @@ static void emit_sites(const char *text, int64_t number)
 		   TS_INT("stays_number", 42));
 	TS_INSTANT("stays_watched", "watch", TS_STRING("value", text), TS_INT("number", number),
 		   TS_DOUBLE("real", (double)number));
+	/* Without texts, and more than once, as the shortest way into a ring needs them. */
+	for (int i = 0; i < 3; i++) {
+		TS_INSTANT("stays_watched", "watch", TS_INT("number", number));
+		TS_INSTANT("stays_watched", "watch", TS_INT("number", number),
+			   TS_DOUBLE("real", (double)number));
+	}
 	TS_COUNTER("stays_counter", "stays_category", TS_INT("series", 1));
 	TS_BEGIN("stays_span", "stays_category", TS_STRING("key", text));
 	TS_END();

@@ -21,7 +21,14 @@ contents() {
 }
 leaks() { grep -aoE "hidden-[a-z-]*|$number|\"name\":\"$host\"" | sed "s/$host/HOST/" | sort | uniq -c | sed 's/^ *//'; }
 # In files as they are: also before anything is decoded.
-raw() { cat "$@" | grep -aoE 'hidden-[a-z-]*' | sort -u; }
+raw() { python3 - "$number" "$@" <<-'PY'
+	import re, struct, sys
+	number = int(sys.argv[1])
+	what = b"hidden-[a-z-]*|" + re.escape(struct.pack("=q", number)) + b"|" + re.escape(struct.pack("=d", number))
+	found = {text for path in sys.argv[2:] for text in re.findall(what, open(path, "rb").read())}
+	sys.exit(not [print(text) for text in sorted(found)])
+PY
+}
 check_none() { # what, trace
 	contents "$2" >contents.txt
 	! leaks <contents.txt | grep . || fail "$1: found in $2"
