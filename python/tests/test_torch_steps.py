@@ -58,6 +58,18 @@ class StepsTest(TorchCase):
             [("SGD", 1), ("SGD#2", 1), ("SGD", 2), ("SGD#2", 2), ("SGD", 3), ("SGD#2", 3)],
         )
 
+    def test_an_optimizer_for_each_parameter(self) -> None:
+        parameters = [nn.Parameter(torch.ones(1)) for _ in range(40)]
+        optimizers = [torch.optim.SGD([parameter], lr=0.1) for parameter in parameters]
+        model = nn.Linear(2, 2)
+        with Rows() as rows:
+            for _ in range(3):
+                model(torch.ones(1, 2))
+                sum(parameters).backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+        self.assertEqual([step for _, step in self.forwards(rows)], [0, 1, 2])
+
     def test_optimizers_that_take_turns(self) -> None:
         generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
         optimizers = [torch.optim.Adam(each.parameters()) for each in (critic, generator)]
@@ -125,6 +137,17 @@ class StepsTest(TorchCase):
                     optimizer.step()
         self.assertEqual([step for _, step in self.forwards(rows)], [100, 100, 101, 101, 102, 102])
         self.assertEqual(len(rows.of("step")), 6)
+
+    def test_every_with_the_numbers_of_the_program(self) -> None:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with Rows(every=2) as rows:
+            for number in range(100, 106):
+                tracesmith.step(number)
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+        self.assertEqual([step for _, step in self.forwards(rows)], [100, 102, 104])
+        self.assertEqual([row["step"] for row in rows.of("step")], [100, 102, 104])
 
     def test_steps_alone(self) -> None:
         model = nn.Linear(2, 2)

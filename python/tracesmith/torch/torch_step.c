@@ -6,9 +6,11 @@
  */
 #include "torch_profile.h"
 
-enum { OPTIMIZERS = 16, STARTS = 8 };
+enum { OPTIMIZERS = 4096, STARTS = 8 };
 
-/* Optimizers that have made a step, by address: what a new one at an old address does is harmless.
+/*
+ * Optimizers that have made a step, by address: what a new one at an old address does is harmless.
+ * Programs that update in the backward pass have one for each parameter.
  */
 static PyObject *known[OPTIMIZERS];
 static unsigned int known_count;
@@ -117,8 +119,9 @@ static bool is_known(PyObject *optimizer)
 	for (unsigned int i = 0; i < known_count; i++)
 		if (known[i] == optimizer)
 			return true;
-	if (known_count < OPTIMIZERS)
-		known[known_count++] = optimizer;
+	if (known_count == OPTIMIZERS)
+		return true;
+	known[known_count++] = optimizer;
 	return false;
 }
 
@@ -195,7 +198,10 @@ static void store_step(struct start *start, const char *path)
 	ts_execution_store(&execution, &start->span);
 }
 
-/* optimizer_end(optimizer, path) -> bool: whether calls of modules are recorded next */
+/*
+ * optimizer_end(optimizer, path) -> bool: whether calls of modules may be recorded next. The number
+ * that the program gives the next step is not known yet.
+ */
 PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 {
 	PyObject *optimizer;
@@ -220,5 +226,5 @@ PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 	}
 	if (ts_device_is_ready())
 		ts_device_poll();
-	return PyBool_FromLong(ts_profile_is_on());
+	return PyBool_FromLong(ts_profile_is_on() || ts_profile.explicit_steps);
 }
