@@ -207,6 +207,28 @@ class BackwardTest(TorchCase):
                     sorted(set(rows.modules("backward"))), sorted(rows.modules("forward"))
                 )
 
+    def test_a_module_contains_its_checkpoints(self) -> None:
+        for reentrant in (True, False):
+            with self.subTest(reentrant=reentrant):
+
+                class Model(nn.Module):
+                    def __init__(self) -> None:
+                        super().__init__()
+                        self.block = nn.Sequential(Worker("early"), Worker("late"))
+                        self.out = nn.Linear(4, 4)
+
+                    def forward(self, x: torch.Tensor) -> torch.Tensor:
+                        return self.out(checkpoint(self.block, x, use_reentrant=reentrant))
+
+                with Rows() as rows:
+                    Model()(torch.ones(2, 4, requires_grad=True)).sum().backward()
+                spans = {row["module"]: row for row in rows.of("backward")}
+                work = {row["name"]: row for row in rows.slices}
+                for outer in ("Model", "Model.block"):
+                    for name in ("early", "late"):
+                        self.assert_inside(work[name], spans[outer])
+                self.assertLessEqual(times(spans["Model.out"])[1], times(work["late"])[0] + 1000)
+
     def test_threads(self) -> None:
         import threading
 

@@ -251,11 +251,15 @@ static void finish(struct ts_invocation *invocation)
 	ts_invocation_unref(invocation);
 }
 
-/* A call has returned, since another one starts that is not inside it. */
-static void close_others(const struct ts_invocation *starting, uint64_t thread, int64_t now_ns)
+/*
+ * A call has returned, since another one starts that is not inside it. A pass inside a node of
+ * another pass (gradient checkpointing) says nothing of calls of that one.
+ */
+static void close_others(const struct ts_invocation *starting, uint64_t thread, int64_t pass,
+			 int64_t now_ns)
 {
 	for (struct ts_invocation *at = open_list.next; at != &open_list; at = at->next) {
-		if (at->thread != thread || at->state == TS_BACKWARD_CLOSED ||
+		if (at->thread != thread || at->pass != pass || at->state == TS_BACKWARD_CLOSED ||
 		    is_inside(starting, at) || is_inside(at, starting))
 			continue;
 		if (at->state == TS_BACKWARD_OPEN) {
@@ -341,15 +345,15 @@ static void start_backward(struct ts_invocation *invocation, int64_t now_ns)
 
 	if (invocation->state != TS_BACKWARD_IDLE || !ts_profile_is_on())
 		return;
-	close_others(invocation, thread, now_ns);
+	pass = enter_pass();
+	if (invocation->state != TS_BACKWARD_IDLE)
+		return;
+	close_others(invocation, thread, pass, now_ns);
 	for (struct ts_invocation *outer = invocation->outer; outer; outer = outer->outer)
 		if (outer->state == TS_BACKWARD_PARTLY || outer->state == TS_BACKWARD_CLOSED) {
 			outer->state = TS_BACKWARD_OPEN;
 			ts_span_resume(&outer->span);
 		}
-	pass = enter_pass();
-	if (invocation->state != TS_BACKWARD_IDLE)
-		return;
 	invocation->state = TS_BACKWARD_OPEN;
 	invocation->inputs_left = invocation->inputs;
 	invocation->thread = thread;
