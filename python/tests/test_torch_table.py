@@ -8,6 +8,7 @@ import os
 import time
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
@@ -104,6 +105,21 @@ class TableTest(TorchCase):
         self.assertLess(
             sum(row["duration"] for row in rows.of("step")), time.monotonic_ns() - before
         )
+
+    def test_a_model_that_is_moved(self) -> None:
+        model = nn.Sequential(nn.Linear(2, 2))
+        on_device = False
+        with Rows() as rows, mock.patch.multiple(
+            torch.Tensor,
+            create=True,
+            is_cuda=property(lambda tensor: on_device),
+            get_device=lambda tensor: 1,
+        ):
+            for on_device in (False, True, False):
+                model(torch.ones(1, 2))
+        devices = [row.get("device") for row in rows.of("forward")]
+        self.assertEqual(devices[:2] + devices[4:], [None] * 4)
+        self.assertTrue(devices[2] and devices[3], devices)
 
     def test_names_of_modules_that_are_shared_late_or_unregistered(self) -> None:
         class Model(nn.Module):

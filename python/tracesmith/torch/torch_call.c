@@ -118,6 +118,25 @@ static void learn_device(struct call *call, PyObject *result)
 		module->device = call->device;
 }
 
+/* The model was moved since the module's first call. */
+static bool has_moved(const struct call *call, PyObject *result)
+{
+	static PyObject *name;
+	PyObject *is_cuda;
+	bool moved;
+
+	/* The attributes of other values may run code of the program. */
+	if (Py_TYPE(result) != (PyTypeObject *)ts_profile.tensor_type ||
+	    ts_profile_integer(ts_profile.function_mode_enabled, 0))
+		return false;
+	if (!name)
+		name = ts_profile_quiet(PyUnicode_InternFromString("is_cuda"));
+	is_cuda = name ? ts_profile_quiet(PyObject_GetAttr(result, name)) : NULL;
+	moved = is_cuda && (is_cuda == Py_True) != (call->device >= 0);
+	Py_XDECREF(is_cuda);
+	return moved;
+}
+
 static void end(struct call *call, PyObject *result)
 {
 	struct ts_execution execution = {
@@ -132,10 +151,10 @@ static void end(struct call *call, PyObject *result)
 	};
 	struct ts_invocation *outer = call->outer ? call->outer->invocation : NULL;
 
-	if (result && call->device == TS_DEVICE_UNKNOWN)
+	if (result && (call->device == TS_DEVICE_UNKNOWN || has_moved(call, result)))
 		learn_device(call, result);
 	execution.device = call->device;
-	if (result)
+	if (result && call->device == call->span.device)
 		ts_span_stop(&call->span);
 	else
 		ts_span_drop(&call->span);

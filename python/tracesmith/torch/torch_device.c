@@ -36,7 +36,7 @@ struct pending {
 
 static bool is_ready;
 static unsigned int created;
-static void *free_events[DEVICES][256];
+static void *free_events[DEVICES][POOL_SIZE];
 static unsigned int free_count[DEVICES];
 static struct pending pending[PENDING_SIZE];
 static unsigned int pending_first, pending_count;
@@ -118,10 +118,9 @@ static void *take_event(int32_t device)
 	return event;
 }
 
-/* Events that do not fit are kept by nobody: there are at most POOL_SIZE of them. */
 static void give_event(int32_t device, void *event)
 {
-	if (event && free_count[device] < sizeof(free_events[0]) / sizeof(free_events[0][0]))
+	if (event)
 		free_events[device][free_count[device]++] = event;
 }
 
