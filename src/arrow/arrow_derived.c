@@ -16,6 +16,11 @@ struct derived {
 	struct ts_states *states;
 };
 
+static bool overlaps(const struct derived *derived, int64_t start, int64_t end)
+{
+	return start <= derived->source->to && end >= derived->source->from;
+}
+
 /* ---- states ---- */
 
 static int add_state(struct derived *derived, uint32_t device, struct ts_state_row *row,
@@ -24,13 +29,11 @@ static int add_state(struct derived *derived, uint32_t device, struct ts_state_r
 	const struct ts_work_device *of = &derived->work->devices[device];
 	int64_t *copy;
 
-	if (start >= end)
+	if (start >= end || !overlaps(derived, start, end))
 		return TS_OK;
 	row->start = start;
 	row->duration = ts_ns_between(start, end);
 	row->device = of->id;
-	if (!ts_arrow_source_wants(derived->source, (const int64_t *)row))
-		return TS_OK;
 	copy = ts_arrow_rows_add(derived->source, derived->work->ranks[of->rank].trace);
 	if (!copy)
 		return TS_ENOMEM;
@@ -122,12 +125,6 @@ static void locate(const struct derived *derived, uint32_t node, int64_t *ret_ta
 	}
 }
 
-static bool overlaps(const struct derived *derived, const struct ts_edge *edge)
-{
-	return ts_edge_to_time(derived->graph, edge) >= derived->source->from &&
-	       ts_edge_from_time(derived->graph, edge) <= derived->source->to;
-}
-
 static int add_edges(struct derived *derived, struct ts_error *err)
 {
 	const struct ts_graph *graph = derived->graph;
@@ -138,7 +135,8 @@ static int add_edges(struct derived *derived, struct ts_error *err)
 		struct ts_edge_row row = ts_edge_none;
 		int64_t *copy;
 
-		if (!overlaps(derived, edge))
+		if (!overlaps(derived, ts_edge_from_time(graph, edge),
+			      ts_edge_to_time(graph, edge)))
 			continue;
 		locate(derived, edge->from, &row.from_table, &row.from_row);
 		locate(derived, edge->to, &row.to_table, &row.to_row);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/ns.h"
 
 /* Rows in memory are cut into batches of this size. */
 #define ROWS_OF_A_BATCH 65536u
@@ -210,19 +209,6 @@ int64_t *ts_arrow_rows_add(struct ts_arrow_source *source, size_t reader)
 			  columns * sizeof(*rows->words)))
 		return NULL;
 	return rows->words + rows->count++ * columns;
-}
-
-bool ts_arrow_source_wants(const struct ts_arrow_source *source, const int64_t *row)
-{
-	const struct ts_table_info *table = source->fields.table;
-	int64_t start, duration = 0;
-
-	if (table->start < 0)
-		return true;
-	start = row[table->start];
-	if (table->duration >= 0)
-		duration = row[table->duration];
-	return start <= source->to && (duration < 0 || ts_ns_add(start, duration) >= source->from);
 }
 
 static int add_entities(struct ts_arrow_source *source, size_t reader)

@@ -59,9 +59,6 @@ int ts_arrow_derive(struct ts_arrow_source *source, struct ts_error *err);
 /* A row of the source's table; NULL: no memory. */
 int64_t *ts_arrow_rows_add(struct ts_arrow_source *source, size_t reader);
 
-/* Does a row of the table overlap the range? Rows without an end never end. */
-bool ts_arrow_source_wants(const struct ts_arrow_source *source, const int64_t *row);
-
 /* ---- one thread ---- */
 
 struct ts_arrow_worker {

@@ -863,6 +863,15 @@ TS_TEST(states_and_edges)
 	}
 	TS_CHECK(runs);
 	table_release(&table);
+	table = READ(reader, "state", .from = 1700, .to = 1800);
+	TS_CHECK(table.rows);
+	for (int64_t i = 0; i < table.rows; i++) {
+		int64_t start = cell_of(&table, "start", i).integer;
+
+		TS_CHECK(start <= 1800);
+		TS_CHECK(start + cell_of(&table, "duration", i).integer >= 1700);
+	}
+	table_release(&table);
 	table = READ(reader, "edge");
 	runs = false;
 	for (int64_t i = 0; i < table.rows; i++) {
