@@ -152,7 +152,7 @@ class WatchTest(TorchCase):
         for function in 3, "":
             with self.assertRaisesRegex(TypeError, "expected a function, or its name"):
                 tracesmith.torch.watch(function, "loss")
-        with self.assertRaisesRegex(TypeError, "what watch.. returned"):
+        with self.assertRaisesRegex(TypeError, "a result of watch"):
             tracesmith.torch.unwatch("train")
 
     def test_every(self) -> None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records every module of a PyTorch program, without a change to it.
+"""Records every module of a PyTorch program, without changing the program.
 
     import tracesmith.torch
 
     tracesmith.torch.enable()                  # or TRACESMITH_TORCH_PROFILING=on
-    tracesmith.torch.watch("train", "loss")    # values of variables, on request
+    tracesmith.torch.watch("train", "loss")    # values of variables
 
-Each forward, backward and optimizer step becomes a row of the table torch_trace: in the recording
-of this process if there is one, else in shared memory, where the newest rows can be read from
-outside, also after a crash (tracesmith view -p PID --table torch_trace).
+Each forward, backward and optimizer step becomes a row of the table torch_trace. Rows go into the
+recording of this process if there is one. Otherwise, shared memory keeps the newest rows, which can
+be read from outside, even after a crash (tracesmith view -p PID --table torch_trace).
 
 Importing this package does not import torch.
 """
@@ -42,17 +42,16 @@ def enable(
     device_time: Union[bool, str] = "auto",
     cost: float = 0.01,
 ) -> None:
-    """Records modules and steps from now on; again: with these settings.
+    """Starts recording modules and steps, or changes the settings.
 
-    modules: which ones, as globs over the path ("*.layers.*.mlp"), over the path without the root,
-    or over the class ("Linear"); "re:..." and compiled patterns are regular expressions. None: all.
-    False: only the steps.
-    every: each so many steps. rate: with mode "ordered", the share of steps that are recorded; with
-    mode "random", the share of calls.
-    backward: also times of backward passes.
-    memory, device_time: True reads the allocator (some 10 us) for each row, and puts CUDA events
-    around each; "auto" does so as long as each costs no more than `cost` of the time; rows without
-    a reading have no value.
+    modules: globs that match the path ("*.layers.*.mlp"), the path without the root, or the class
+    ("Linear"); "re:..." and compiled patterns are regular expressions. None: all. False: steps.
+    every: record one of this many steps. rate: the share of steps (mode "ordered") or calls (mode
+    "random") to record.
+    backward: also record backward passes.
+    memory, device_time: True reads the allocator (about 10 us) for each row, or records CUDA events
+    around each call. "auto" does so while each takes at most `cost` of the time; other rows have no
+    value.
     """
     global _enabled
     settings = _settings.check(modules, rate, every, mode, backward, memory, device_time, cost)
@@ -84,7 +83,7 @@ def enable(
 
 
 def disable() -> None:
-    """Stops recording modules and steps; rows that are stored stay."""
+    """Stops recording modules and steps; stored rows are kept."""
     global _enabled, _started_flight
     if not _enabled:
         return
@@ -108,7 +107,7 @@ def is_enabled() -> bool:
 
 
 def state() -> dict[str, Any]:
-    """Counters: the current step, the rows stored, the modules that have names."""
+    """Counters: the current step, stored rows, named modules."""
     if "tracesmith._torch" not in sys.modules:
         return {"step": 0, "seq": 0, "rows": 0, "failures": 0, "modules": 0, "on": False}
     from tracesmith import _torch
@@ -117,7 +116,7 @@ def state() -> dict[str, Any]:
 
 
 def _bind(_torch: Any) -> None:
-    """Gives the C part what it calls of torch, by this version's names."""
+    """Passes the extension module what it uses of torch, which depends on the version."""
     import torch
 
     from . import _names, _patch
@@ -161,7 +160,7 @@ def _finish_devices(limit_s: float = 1.0) -> None:
 
 
 def _on_import() -> None:
-    """torch was imported: follows TRACESMITH_TORCH_PROFILING, else PROBING_TORCH_PROFILING."""
+    """Called after torch is imported: applies the environment variable."""
     for name in ("TRACESMITH_TORCH_PROFILING", "PROBING_TORCH_PROFILING"):
         text = os.environ.get(name)
         if text is None:

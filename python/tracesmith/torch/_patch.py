@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes part in calls of modules and steps of optimizers, unseen by the program and by dynamo.
+"""Intercepts calls of modules and steps of optimizers, without effect on the program or on dynamo.
 
-The code of two functions of torch is exchanged, not the functions: torch.nn.Module.__call__ and
-torch.autograd.profiler.record_function, which runs around each step of an optimizer. Whatever
-compares functions, guards on them or patches them itself (dynamo, fx, quantization) finds what it
-expects. Dynamo traces through the new code as through the old one, since is_compiling() is a
-constant to it, and knows record_function by name.
+It replaces the code objects of functions of torch, not the functions: torch.nn.Module.__call__ and
+torch.autograd.profiler.record_function, which runs around each step of an optimizer. Code that
+compares functions, guards on them or patches them (dynamo, fx, quantization) therefore works as
+before. Dynamo traces through the new code as through the old one, since is_compiling() is a
+constant to it, and it knows record_function by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracesmith import _torch
 
 from . import _names, _watch
 
-# Lines are those of the original, so that tracebacks show its text.
+# Line numbers match the original, so that tracebacks show its source.
 _CALL = """
 def _wrapped_call_impl(self, *args, **kwargs):
     call = self._call_impl if self._compiled_call_impl is None else self._compiled_call_impl
@@ -30,7 +30,7 @@ def _wrapped_call_impl(self, *args, **kwargs):
     if IS_COMPILING: return call(*args, **kwargs)
     return _tracesmith_call(self, call, args, kwargs)
 """
-# Before torch 2.1, __call__ is _call_impl, which calls forward() in its eighth line.
+# Before torch 2.1, __call__ is _call_impl, which calls forward() on its eighth line.
 _OLD_CALL = """
 def _call_impl(self, *args, **kwargs):
     if IS_COMPILING: return _tracesmith_original(self, *args, **kwargs)
@@ -55,7 +55,7 @@ def __exit__(self, exc_type, exc_value, traceback):
 
 
 class _Exchange:
-    """Another code for a function, which stays the same object."""
+    """Replaces the code object of a function, which remains the same object."""
 
     def __init__(self, function: Any, source: str, original: Optional[str], **names: Any) -> None:
         self.function = function
@@ -75,12 +75,12 @@ class _Exchange:
                 function.__defaults__,
                 function.__closure__,
             )
-        # They stay: a call may be under way, and dynamo may guard on them.
+        # Never removed: a call may be in progress, and dynamo may guard on them.
         function.__globals__.update(names)
 
     def switch(self, on: bool) -> None:
         code = self.new if on else self.old
-        # Somebody else's code is left alone.
+        # If something else has replaced the code, leave it alone.
         if self.function.__code__ in (self.old, self.new) and self.function.__code__ is not code:
             self.function.__code__ = code
 
@@ -91,7 +91,7 @@ _calls_are_wanted = False
 
 
 def calls(on: bool) -> None:
-    """Takes part in calls of modules."""
+    """Starts or stops intercepting calls of modules."""
     global _call, _calls_are_wanted
     _calls_are_wanted = on
     if on and _call is None:
@@ -117,7 +117,7 @@ def _make_call() -> _Exchange:
 
 
 def follow_steps(on: bool) -> None:
-    """Takes part in steps of optimizers."""
+    """Starts or stops intercepting steps of optimizers."""
     global _parameter
     _parameter = None
     if on and not _record:
@@ -140,7 +140,7 @@ def follow_steps(on: bool) -> None:
 
 # ---- optimizers ----
 
-# The one a record_function is of, from its begin to its end, and the names of all.
+# Optimizers whose step is running, with its record_function; optimizers by class name.
 _steps: list[tuple[Any, Any]] = []
 _optimizers: dict[str, list[Any]] = {}
 
@@ -156,9 +156,9 @@ def _end(record: Any) -> None:
     while _steps:
         begun, optimizer = _steps.pop()
         if begun is not record:
-            continue  # its end was missed
+            continue  # its end was not seen
         wanted = _torch.optimizer_end(optimizer, _optimizer_name(optimizer))
-        # Calls cost nothing in steps that are not recorded.
+        # Calls have no overhead in steps that are not recorded.
         if _calls_are_wanted and _call is not None:
             _call.switch(wanted)
         _names.learn_process()
@@ -167,7 +167,7 @@ def _end(record: Any) -> None:
 
 
 def _optimizer_of(frame: Any) -> Any:
-    """Of the wrapper around its step(), which called record_function.__enter__()."""
+    """The optimizer in the wrapper of step(), which called record_function.__enter__()."""
     caller = frame.f_back
     names = caller.f_locals if caller is not None else {}
     for name in ("self", "obj"):
@@ -178,7 +178,7 @@ def _optimizer_of(frame: Any) -> Any:
 
 
 def _optimizer_name(optimizer: Any) -> str:
-    """The class, with a number from the second living optimizer of that class on."""
+    """The class name, with a number if there are other live optimizers of that class."""
     name = type(optimizer).__name__
     living = _optimizers.setdefault(name, [])
     for at, reference in enumerate(living):
@@ -194,14 +194,14 @@ def _optimizer_name(optimizer: Any) -> str:
     return name if at == 0 else f"{name}#{at + 1}"
 
 
-# ---- steps of programs without an optimizer that can be seen ----
+# ---- steps of programs whose optimizer is not seen ----
 
 _parameter: Any = None
 _version = -1
 
 
 def parameters_changed(module: Any) -> bool:
-    """True if the first parameter was written to since the last outermost call."""
+    """True if the first parameter has changed since the last outermost call."""
     with torch._C.DisableTorchFunction():
         return _parameters_changed(module)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is recorded: arguments of enable(), and the text of the environment variable."""
+"""Settings: arguments of enable(), and the value of the environment variable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(
     device_time: Union[bool, str],
     cost: float,
 ) -> Settings:
-    """Raises ValueError or TypeError for what makes no sense."""
+    """Raises ValueError or TypeError if an argument is invalid."""
     for name, number in (("rate", rate), ("cost", cost)):
         if not isinstance(number, (int, float)):
             raise TypeError(f"{name} {number!r}: expected a number")
@@ -91,7 +91,7 @@ def _patterns(modules: Modules) -> Union[None, bool, tuple[Any, ...]]:
 def parse(text: str) -> tuple[Optional[dict[str, Any]], list[tuple[str, str]]]:
     """Reads "on", "random:0.1", "ordered,every=10,watch=loss@train".
 
-    Returns the arguments of enable(), None for off, and what watch() is called with. The grammar is
+    Returns arguments for enable(), or None for off, and arguments for watch(). The grammar is
     that of PROBING_TORCH_PROFILING, with more keys; as there, unknown keys are ignored.
     """
     tokens = [token.strip() for token in text.split(",") if token.strip()]
@@ -126,7 +126,7 @@ def _first(token: str, arguments: dict[str, Any]) -> None:
     if mode.lower() == "steps":
         arguments["modules"] = False
         return
-    # As probing has it, every mode but "ordered" chooses among calls.
+    # As in probing, every mode but "ordered" selects calls.
     arguments["mode"] = "ordered" if mode.lower() in ("ordered", "") else "random"
     if rate:
         arguments["rate"] = _share(rate)
@@ -148,7 +148,7 @@ def _option(key: str, value: str, arguments: dict[str, Any]) -> None:
     elif key == "cost":
         arguments["cost"] = float(value)
     elif key == "sync" and value.lower() in ON:
-        # probing waits for the device to get true durations; events do without waiting.
+        # probing waits for the device to measure durations; CUDA events need no waiting.
         arguments["device_time"] = True
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of variables in functions that run, on request: tracesmith.torch.watch().
+"""Records values of variables in functions on request: tracesmith.torch.watch().
 
-Each becomes a mark of the category "watch". An expression is a variable with attributes and
-subscripts. Nothing of the program is called to read it: an attribute is one that is stored, not
-computed; tensors are described by shape, type and device, and only those of one element that lie in
-the host's memory, or are copied there without waiting, have their value read.
+Values become marks of the category "watch". An expression is a variable with attributes and
+subscripts. Reading it calls no code of the program: attributes must be stored, not computed.
+Tensors are described by shape, type and device. The value of a tensor is read only if it has one
+element, which is in host memory or is copied there asynchronously.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Path(NamedTuple):
 
 
 class Watch:
-    """Variables that are being watched; remove() ends it."""
+    """A watch on variables of a function; remove() ends it."""
 
     def __init__(self, function: Any, paths: list[_Path], every: int, at: str) -> None:
         self.function = function
@@ -51,7 +51,7 @@ class Watch:
         return bool(self._undo)
 
     def remove(self) -> None:
-        """Ends it; the function is what it was before."""
+        """Ends the watch and restores the function."""
         for undo in self._undo:
             undo()
         self._undo.clear()
@@ -69,10 +69,11 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
 
         watch("Model.forward", "loss", "x.shape", "self.scale", "batch['ids'].shape", every=10)
 
-    function: a function, or its name: "Class.method", "function", "package.module.function"; it
-    may be defined later.
-    at: "return": when the function returns, each `every` calls; "step": after each `every` steps
-    of an optimizer, in a function that is running then, such as the one with the training loop.
+    function: a function, or its name: "Class.method", "function", "package.module.function". It may
+    be defined later.
+    at: "return" reads values when the function returns. "step" reads them after an optimizer step,
+    in a function that is running then, such as the one with the training loop.
+    every: read once in this many returns or steps.
     """
     if not (isinstance(function, str) and function.strip()) and not hasattr(function, "__module__"):
         raise TypeError(f"watch {function!r}: expected a function, or its name")
@@ -93,9 +94,9 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
 
 
 def unwatch(watched: Optional[Watch] = None) -> None:
-    """Ends one watch(), or all."""
+    """Ends one watch, or all."""
     if watched is not None and not isinstance(watched, Watch):
-        raise TypeError(f"unwatch {watched!r}: expected what watch() returned")
+        raise TypeError(f"unwatch {watched!r}: expected a result of watch()")
     for each in [watched] if watched is not None else list(_watches):
         each.remove()
 
@@ -160,7 +161,7 @@ def _item(value: Any, key: Union[int, str]) -> Any:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """An attribute that is stored in the object or its class; of tensors, also what they are."""
+    """An attribute that is stored in the object or its class; for tensors, also metadata."""
     if _is_tensor(value):
         return _tensor_attribute(value, name)
     try:
@@ -201,7 +202,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _quiet(function: Callable[[], Any]) -> Any:
-    """What a function gives that reads a tensor, unseen by modes and by types that override."""
+    """Calls a function that reads a tensor, without calling modes or types that override it."""
     torch = sys.modules["torch"]
     with torch._C.DisableTorchFunction():
         return function()
@@ -215,7 +216,7 @@ def _tensor_attribute(tensor: Any, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What a mark can hold: int, float, bool or text."""
+    """The value as a mark can store it: int, float, bool or str."""
     if type(value) in (bool, int, float):
         if type(value) is int and not -(2**63) <= value < 2**63:
             return str(value)
@@ -239,7 +240,7 @@ def _plain(value: Any) -> Any:
 
 
 def _describe(tensor: Any) -> Any:
-    """The value of a tensor with one element in the host's memory, else what it is."""
+    """The value of a tensor with one element in host memory, else its description."""
     kind = str(tensor.dtype).replace("torch.", "")
     text = f"{kind} {list(tensor.shape)} {tensor.device}"
     if tensor.dim() or tensor.device.type == "meta" or not _has_memory(tensor):
@@ -253,7 +254,7 @@ def _describe(tensor: Any) -> Any:
 
 
 def _has_memory(tensor: Any) -> bool:
-    """False for what only stands for a tensor, while something is traced or transformed."""
+    """False for stand-ins for tensors, while code is traced or transformed."""
     torch = sys.modules["torch"]
     return type(tensor) in (torch.Tensor, torch.nn.Parameter) and not _is_transformed(torch, tensor)
 
@@ -265,7 +266,7 @@ def _is_transformed(torch: Any, tensor: Any) -> bool:
 
 
 class _Deferred:
-    """A number on its way from a CUDA device, which nobody waits for."""
+    """A number that is being copied from a CUDA device, without waiting for it."""
 
     waiting: list[tuple[str, dict[str, Any]]] = []
 
@@ -287,7 +288,7 @@ class _Deferred:
 
     @classmethod
     def emit(cls, instant: Callable[..., None]) -> None:
-        """Emits the marks whose numbers have arrived."""
+        """Emits the marks whose numbers have been copied."""
         while cls.waiting:
             name, args = cls.waiting[0]
             deferred = [value for value in args.values() if isinstance(value, cls)]
@@ -334,7 +335,7 @@ def _current_step() -> Optional[int]:
 
 
 def _returned(watched: Watch, name: str, variables: Any) -> None:
-    """The function has returned with these variables. Never raises."""
+    """Emits the variables of a function that has returned. Never raises."""
     watched.calls += 1
     if (watched.calls - 1) % watched.every:
         return
@@ -345,7 +346,7 @@ def _returned(watched: Watch, name: str, variables: Any) -> None:
 
 
 def after_step(frame: Any) -> None:
-    """An optimizer's step has ended; frame: where it was called."""
+    """Called after an optimizer step; `frame` called it."""
     waiting = [watched for watched in _watches if watched.at == "step"]
     while frame is not None and waiting:
         for watched in list(waiting):
@@ -385,7 +386,7 @@ def _name_of(function: Any) -> str:
 
 
 def _install(watched: Watch) -> None:
-    """Watches the function if it exists by now."""
+    """Watches the function if it exists."""
     for owner, name, function in _find(watched.function):
         plain = inspect.unwrap(function)
         if not isinstance(plain, types.FunctionType):
@@ -398,8 +399,8 @@ def _install(watched: Watch) -> None:
             watched._undo.append(_monitor(watched, plain.__code__))
         elif owner is None:
             raise TypeError(
-                f"watch {watched.function!r}: before Python 3.12, the function must be held by a "
-                "module or a class"
+                f"watch {watched.function!r}: before Python 3.12, the function must be an "
+                "attribute of a module or a class"
             )
         else:
             watched._undo.append(_wrap(watched, owner, name, function, plain.__code__))
@@ -407,7 +408,7 @@ def _install(watched: Watch) -> None:
 
 
 def _find(function: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Where a function is held: (owner, attribute, function); the owner may be unknown."""
+    """Yields (owner, attribute, function) for each owner of a function; it may be None."""
     if not isinstance(function, str):
         function = getattr(function, "__func__", function)
         module = sys.modules.get(function.__module__)
@@ -466,7 +467,7 @@ _by_code: dict[Any, list[Watch]] = {}
 
 
 def _monitor(watched: Watch, code: Any) -> Callable[[], None]:
-    """Local events of one function: others cost nothing, and its code stays the same."""
+    """Sets local events of one function: other functions have no overhead."""
     monitoring = sys.monitoring  # type: ignore[attr-defined]
     tool = _take_tool(monitoring)
     _by_code.setdefault(code, []).append(watched)
@@ -494,7 +495,7 @@ def _take_tool(monitoring: Any) -> int:
                 _tool = number
                 break
         else:
-            raise RuntimeError("watch: other tools use sys.monitoring's ids 3 and 4; end one")
+            raise RuntimeError("watch: other tools use ids 3 and 4 of sys.monitoring; stop one")
     return _tool
 
 
@@ -513,7 +514,7 @@ def _on_monitored_return(code: Any, offset: int, value: Any) -> None:
 
 
 def _wrap(watched: Watch, owner: Any, name: str, function: Any, code: Any) -> Callable[[], None]:
-    """Replaces the function by one that gets hold of its frame as it begins, and reads the frame
+    """Replaces the function with one that obtains its frame when it begins, and reads the frame
     after it has returned. In between, nothing is traced."""
     torch = sys.modules.get("torch")
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
@@ -536,12 +537,12 @@ def _wrap(watched: Watch, owner: Any, name: str, function: Any, code: Any) -> Ca
 
 
 def _run_watched(watched: Watch, function: Any, code: Any, args: Any, kwargs: Any) -> Any:
-    # The next call of the function counts: reading of this one may be skipped.
+    # This call is counted, but not read.
     if watched.calls % watched.every:
         watched.calls += 1
         return function(*args, **kwargs)
     if sys.gettrace() is not None:
-        watched._refuse("a debugger or coverage tool has sys.settrace(); its calls are left out")
+        watched._refuse("a debugger or coverage tool uses sys.settrace(); skipping its calls")
         return function(*args, **kwargs)
     frames: list[Any] = []
     left = _EVENTS
