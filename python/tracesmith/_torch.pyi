@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path of tracesmith.torch. Private: use that."""
+"""The extension module of tracesmith.torch. Private."""
 
 from typing import Any, Callable, Optional
 

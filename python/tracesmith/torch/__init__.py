@@ -46,7 +46,7 @@ def enable(
 
     modules: globs that match the path ("*.layers.*.mlp"), the path without the root, or the class
     ("Linear"); "re:..." and compiled patterns are regular expressions. None: all. False: steps.
-    every: record one of this many steps. rate: the share of steps (mode "ordered") or calls (mode
+    every: 10 records every tenth step. rate: the share of steps (mode "ordered") or calls (mode
     "random") to record.
     backward: also record backward passes.
     memory, device_time: True reads the allocator (about 10 us) for each row, or records CUDA events

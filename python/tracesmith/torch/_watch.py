@@ -73,7 +73,7 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
     be defined later.
     at: "return" reads values when the function returns. "step" reads them after an optimizer step,
     in a function that is running then, such as the one with the training loop.
-    every: read once in this many returns or steps.
+    every: 10 reads values at every tenth return or step.
     """
     if not (isinstance(function, str) and function.strip()) and not hasattr(function, "__module__"):
         raise TypeError(f"watch {function!r}: expected a function, or its name")
