@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import unittest
 from pathlib import Path
 
 import torch
-from torch_support import TorchCase, read_table
+from torch_support import TorchCase, read_table, tool
 
 import tracesmith.torch  # noqa: F401
 
@@ -69,11 +70,14 @@ SHARDED = """
 """
 
 TRAINER = """
+    import os
+    import subprocess
     import sys
     import torch
     import tracesmith
     import tracesmith.torch
-    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+    from transformers import BertConfig, BertForSequenceClassification
+    from transformers import Trainer, TrainerCallback, TrainingArguments
 
     tracesmith.torch.enable()
     torch.manual_seed(0)
@@ -90,8 +94,18 @@ TRAINER = """
                                   per_device_train_batch_size=2, dataloader_num_workers=2,
                                   save_strategy="no", disable_tqdm=True, logging_strategy="no",
                                   remove_unused_columns=True)
+    class UntilSampled(TrainerCallback):
+        # Training goes on when the recorder has seen a stack of it.
+        def on_step_end(self, *arguments, **named):
+            command = [os.environ["TRACESMITH_RECORDER"], "export", "-f", "folded", "-o", "-"]
+            me = f"({os.getpid()});"
+            while True:
+                stacks = subprocess.run([*command, "-p", str(os.getpid())], check=True,
+                                        capture_output=True, text=True).stdout
+                if any(me in stack and ".on_step_end (" in stack for stack in stacks.splitlines()):
+                    return
     model = BertForSequenceClassification(config)
-    Trainer(model=model, args=arguments, train_dataset=Data()).train()
+    Trainer(model=model, args=arguments, train_dataset=Data(), callbacks=[UntilSampled()]).train()
 """
 
 RUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
@@ -165,26 +179,35 @@ class JobsTest(TorchCase):
     @unittest.skipUnless(importlib.util.find_spec("transformers"), "no transformers")
     @unittest.skipUnless(importlib.util.find_spec("accelerate"), "no accelerate")
     def test_trainer(self) -> None:
-        self.run_ranks(TRAINER, "trainer.sbt", os.getcwd())
-        rows = read_table("trainer.sbt")
-        for rank in (0, 1):
-            of_rank = [row for row in rows if row["rank"] == rank]
-            self.assertEqual({row["step"] for row in of_rank}, {0, 1})
-            names = {row["module"] for row in of_rank if row["stage"] == "forward"}
+        """Ranks, modules, stacks and steps in one job."""
+        self.run_ranks(TRAINER, "job/%r.sbt", os.getcwd())
+        traces = ["job/0.sbt", "job/1.sbt"]
+        for rank, trace in enumerate(traces):
+            rows = read_table(trace)
+            self.assertEqual({row["rank"] for row in rows}, {rank})
+            self.assertEqual({row["step"] for row in rows}, {0, 1})
+            names = {row["module"] for row in rows if row["stage"] == "forward"}
             self.assertIn(
                 "BertForSequenceClassification.bert.encoder.layer.1.attention.self.query", names
             )
             self.assertEqual(
-                [row["module"] for row in of_rank if row["stage"] == "step"], ["AdamW"] * 2
+                [row["module"] for row in rows if row["stage"] == "step"], ["AdamW"] * 2
             )
-        # Workers load, and have none of the rows.
-        ranks = {row["pid"] for row in rows}
-        self.assertEqual(len(ranks), 2)
-        workers = {row["pid"] for row in read_table("trainer.sbt", "slice") if row["name"] == "load"}
-        self.assertEqual(len(workers - ranks), 2 * 2)
-        self.assertTrue(workers <= {row["pid"] for row in read_table("trainer.sbt", "process")})
-        # Python stacks are in the same trace.
-        self.assertTrue(read_table("trainer.sbt", "sample"))
+            # Workers load, and have none of the rows.
+            (pid,) = {row["pid"] for row in rows}
+            workers = {row["pid"] for row in read_table(trace, "slice") if row["name"] == "load"}
+            self.assertEqual(len(workers - {pid}), 2)
+            self.assertTrue(workers <= {row["pid"] for row in read_table(trace, "process")})
+            # A stack from the program down into the library.
+            stacks = tool("export", "-f", "folded", "-o", "-", trace).splitlines()
+            trained = [stack for stack in stacks if f"({pid});" in stack and "on_step_end" in stack]
+            self.assertTrue(any("Trainer.train (" in stack for stack in trained), stacks)
+        steps = json.loads(tool("analyze", *traces, "steps", "--json"))["steps"]
+        self.assertEqual(
+            [(row["rank"], row["step"]) for row in steps], [(0, 0), (0, 1), (1, 0), (1, 1)]
+        )
+        functions = json.loads(tool("analyze", *traces, "functions", "--all", "--json"))
+        self.assertEqual({row["rank"] for row in functions["threads"]}, {0, 1})
 
 
 if __name__ == "__main__":

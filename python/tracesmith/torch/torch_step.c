@@ -17,6 +17,7 @@ static unsigned int known_count;
 static PyObject *last_of_iteration; /* borrowed, for comparison */
 static PyObject *other_since;       /* another optimizer that has stepped since that one */
 static bool forward_in_step;
+static bool is_announced; /* some step was, since they are counted */
 
 /* Steps of optimizers in progress: one may call another's. */
 static struct start {
@@ -73,6 +74,7 @@ static void follow_explicit(void)
 
 static void announce(void)
 {
+	is_announced = true;
 	ts_step(ts_profile.step);
 	counted = ts_torch_steps(NULL);
 }
@@ -90,7 +92,7 @@ void ts_step_reset(void)
 	known_count = 0;
 	last_of_iteration = other_since = NULL;
 	start_count = 0; /* their spans are empty: rows were off */
-	ts_profile.explicit_steps = false;
+	ts_profile.explicit_steps = is_announced = false;
 	counted = ts_torch_steps(NULL);
 	begin_step(0);
 }
@@ -111,6 +113,9 @@ void ts_step_outermost(PyObject *object, bool grad_enabled)
 	}
 	if (changed)
 		advance();
+	/* The first step begins with its first call. */
+	if (!is_announced && !ts_profile.explicit_steps && ts_enabled())
+		announce();
 	forward_in_step = true;
 }
 
