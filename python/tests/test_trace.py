@@ -290,12 +290,22 @@ class Questions(WithSample):
         self.assertIn("compute", row._fields)
         self.assertEqual(row.compute, 400 * NS)
 
+    def test_every_column_has_a_name_of_its_own(self):
+        for name in self.trace.analyses():
+            for table in self.trace.analyze(name, all=True).tables.values():
+                keys = [column.key for column in table.columns]
+                self.assertEqual(len(keys), len(set(keys)), (name, keys))
+        self.assertIn("fastest_ns", [column.key for column in self.trace.analyze("steps", all=True)["summary"].columns])
+
     def test_options(self):
         few = self.trace.analyze("kernels", all=True, top=2)
         self.assertTrue(any("3 more names" in note for note in few.notes), few.notes)
         self.assertEqual(few[0].name, "kernel_0")
         with self.assertRaisesRegex(errors.InvalidError, "colour"):
             self.trace.analyze("idle", colour="red")
+        with self.assertRaisesRegex(errors.InvalidError, "option '--wait'"):
+            self.trace.analyze("idle", wait="soon")
+        self.trace.analyze("idle", wait=1500)  # ns
         with self.assertRaisesRegex(errors.InvalidError, "guesswork"):
             self.trace.analyze("guesswork")
         with self.assertRaises(TypeError):
@@ -367,7 +377,9 @@ class Errors(WithSample):
             tracesmith.open(self.file("noise.bin"))
         with self.assertRaises(errors.InvalidError):
             tracesmith.open([])
-        for operand in (None, 3.5, [3.5], True, [[self.path]]):
+        with open(self.path, "rb") as file, self.assertRaisesRegex(TypeError, "the path of the file"):
+            tracesmith.open(file)
+        for operand in (None, 3.5, [3.5], True, [[self.path]], self.trace):
             with self.assertRaisesRegex(TypeError, "a path, the pid of a process, or a list"):
                 tracesmith.open(operand)
         for pid in (2**22 + 1, 0, 2**31 + os.getpid(), 2**70):
@@ -544,7 +556,7 @@ class Writing(WithSample):
             (OverflowError, "", lambda: writer.slice(start=2**80)),
             (ValueError, "unknown table 'kernel'", lambda: writer.add("kernel")),
             (ValueError, "not written by row", lambda: writer.add("state", start=1)),
-            (TypeError, "args is a dict", lambda: writer.slice(start=1, args=[1])),
+            (TypeError, "args must be a dict", lambda: writer.slice(start=1, args=[1])),
             (TypeError, "names of arguments", lambda: writer.slice(start=1, args={1: 1})),
             (ValueError, "no such stack", lambda: writer.stack([2**32 + 1])),
             (errors.InvalidError, "needs a start", lambda: writer.slice(name="never")),
@@ -636,7 +648,7 @@ with tracesmith.open(sys.argv[1]) as written:
         arguments = [sys.executable, "-c", program, self.file("forked.sbt"), self.path]
         done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, timeout=120)
         writer = "the writer belongs to the parent process: open another one, for a file of its own"
-        rows = "the parent process is reading these rows: iterate over the table again in this one"
+        rows = "these rows belong to the parent process: iterate over the table again in this process"
         self.assertEqual(done.stdout.splitlines(), [writer, writer, rows, "2", "0", "['parent']"])
 
     def test_exception_keeps_rows(self):

@@ -61,8 +61,8 @@ def _shown(value: Any, kind: str, start: int) -> str:
 class ResultTable(Sequence[Any]):
     """A table of a result. Rows are named tuples, with the keys of the columns as names.
 
-    Times are in ns; a column that the tool calls ``duration_us`` is ``duration`` here. ``print()``
-    shows instants relative to ``start``, and at most ``top`` rows.
+    Times are in ns; a column that the tool calls ``duration_us`` is ``duration`` here, or
+    ``duration_ns`` where another column is called ``duration``. ``print()`` shows instants relative to ``start``, and at most ``top`` rows.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class ResultTable(Sequence[Any]):
         self.name = name
         self._start = start
         self._top = top
-        self.columns = [Column(_key(key, kind), title, kind) for key, title, kind in columns]
+        keys = {key for key, _, _ in columns}
+        self.columns = [Column(_key(key, kind, keys), title, kind) for key, title, kind in columns]
         self._row: Any = collections.namedtuple(  # type: ignore[misc]
             "Row", [column.key for column in self.columns], rename=True
         )
@@ -178,11 +179,11 @@ def _paragraph(text: str) -> str:
     )
 
 
-def _key(key: str, kind: str) -> str:
-    """The key without the unit us, since values are in ns."""
-    if kind == "time" and key.endswith("_us"):
-        return key[:-3] or key
-    return key
+def _key(key: str, kind: str, keys: set[str]) -> str:
+    """Values are in ns: a key that ends in us would be wrong."""
+    if kind != "time" or not key.endswith("_us"):
+        return key
+    return key[:-2] + "ns" if key[:-3] in keys else key[:-3]
 
 
 class Result:

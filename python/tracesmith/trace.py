@@ -19,7 +19,7 @@ import json
 import operator
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Union
 
@@ -52,7 +52,9 @@ def open(  # noqa: A001
     ``progress(path, done, total)`` is called while files are imported; a true value cancels. A
     damaged or incomplete trace that can still be used causes a ``TraceWarning``.
     """
-    if isinstance(operands, (str, bytes, os.PathLike)) or not hasattr(operands, "__iter__"):
+    if hasattr(operands, "read"):
+        raise TypeError(f"pass the path of the file, not {operands!r}")
+    if isinstance(operands, (str, bytes, os.PathLike)) or not isinstance(operands, Iterable):
         operands = [operands]
     names = [_operand(operand) for operand in operands]
     if not names:
@@ -378,12 +380,12 @@ class Trace:
     ) -> Result:
         """Runs an analysis (docs/analyze.md) and returns its result.
 
-        Options are those of ``tracesmith analyze NAME``, with underscores: ``by_stream=True``. Times
+        Options are those of ``tracesmith analyze NAME``, with underscores: ``by_shape=True``. Times
         are ns, or strings such as "20us". ``top=5`` prints five rows; the result has all.
         """
         tables, notes = self._job.analyze(
             name,
-            options=_options(options),
+            options=_options(options, _time_options(name)),
             **self._selection(steps, ranks, start, end, step_span, rounding),
             all=all,
             no_align=no_align,
@@ -571,15 +573,26 @@ def _time_text(time: Time) -> str | None:
     return time if time is None or isinstance(time, str) else f"@{time}"
 
 
-def _options(options: dict[str, Any]) -> dict[str, str | None]:
+def _time_options(analysis: str) -> set[str]:
+    """Names of the options of an analysis that are times."""
+    for name, alias, _, options in _read.analyses():
+        if analysis in (name, alias):
+            return {option for option, value, _ in options if value == "TIME"}
+    return set()
+
+
+def _options(options: dict[str, Any], times: Collection[str] = ()) -> dict[str, str | None]:
     """Keyword arguments as command-line options; the value None means a flag."""
     texts: dict[str, str | None] = {}
     for name, value in options.items():
         if value is None or value is False:
             continue
+        name = name.rstrip("_").replace("_", "-")
         if isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
-        texts[name.rstrip("_").replace("_", "-")] = None if value is True else str(value)
+        elif name in times and not isinstance(value, (bool, str)):
+            value = f"{value}ns"
+        texts[name] = None if value is True else str(value)
     return texts
 
 
