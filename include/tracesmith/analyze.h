@@ -52,19 +52,19 @@ struct ts_analyze_options {
 
 /*
  * Runs an analysis (its name or alias) on a job. Times of several ranks are aligned first if the
- * analysis compares them. The job keeps the loaded work for the next question about the same
- * selection, until it is closed or gets another trace. `options` may be NULL.
+ * analysis compares them. The job keeps the loaded work for the next analysis of the same
+ * selection, until it is closed or another trace is added. `options` may be NULL.
  *
  * An unknown analysis or option, or a bad value, is TS_EINVAL; a step, span or rank that is not in
- * the traces TS_ENOTFOUND. No rows are no error: a note says what is missing.
+ * the traces TS_ENOTFOUND. Finding no rows is not an error: a note says what is missing.
  */
 int ts_analyze(struct ts_job *job, const char *analysis, const struct ts_analyze_options *options,
 	       struct ts_result **ret_result, struct ts_error *err);
 
-/* Drops the work that the job has kept in memory. */
+/* Frees the work that the job keeps in memory. */
 void ts_job_forget(struct ts_job *job);
 
-/* ---- what analyses there are ---- */
+/* ---- the list of analyses ---- */
 
 struct ts_analysis;
 

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of a trace as streams of the Arrow C data interface, which pandas, Polars, DuckDB, PyArrow
- * and most other tools for tables read without a copy:
+ * and other libraries read without copying:
  *
  *	struct ArrowArrayStream stream;
  *	ts_arrow_stream(&stream, &reader, 1, "gpu_op", NULL, &err);
  *	...                                   // hand it over, or read it with stream.get_next()
  *	stream.release(&stream);
  *
- * The columns are those of docs/schema.md, in that order, and beside each reference what it refers
- * to, named as in CSV (docs/formats/tables.md): `stream` and `stream_number`, `thread`,
- * `thread_pid`, `thread_tid` and `thread_name`, `stack` and `stack_function`. Types:
+ * The columns are those of docs/schema.md, in that order. Each reference is followed by columns of
+ * the row it refers to, named as in CSV (docs/formats/tables.md): `stream` and `stream_number`,
+ * `thread`, `thread_pid`, `thread_tid` and `thread_name`, `stack` and `stack_function`. Types:
  *
  *	TIME, DURATION, INT, REF    int64; times and durations in ns
  *	FLOAT                       float64
  *	BOOL                        bool
- *	STRING                      dictionary<int32, utf8>: 4 bytes a row, whatever the name
+ *	STRING                      dictionary<int32, utf8>: 4 bytes a row
  *	ENUM                        dictionary<int8, utf8> of names
  *	JSON, SHAPE                 large_utf8: JSON text
  *	BYTES                       large_utf8 (string.text), large_binary (blob.data)
  *
- * A dictionary that all batches share grows with them; once it has more than 65,536 texts, each
- * batch has one of its own (unless TS_ARROW_SHARED_DICTIONARIES is set).
+ * All batches share one dictionary per column, which grows with them. Once it has more than 65,536
+ * strings, each batch has its own (unless TS_ARROW_SHARED_DICTIONARIES is set).
  *
- * What a row does not have is null: an absent value, reference 0, the duration of what did not end.
- * Rows of dictionary tables begin with their implicit `id`. Of several traces, the first column is
- * `trace`, the index of the row's reader: ids are those of that trace.
+ * Null stands for an absent value, reference 0, and the duration of a row that did not end. Rows of
+ * dictionary tables begin with their implicit `id`. With several readers, the first column is
+ * `trace`, the index of the row's reader; ids are those of that trace.
  *
- * Columns that are slow to decode or large are left out unless they are asked for: `args` (the
- * arguments of the row as a JSON object, except in `counter`, whose values they are), `beside`
- * (what stood beside them in an imported file) and `blob.data`.
+ * Columns that are large or slow to decode are included only on request: `args` (the arguments of
+ * the row as a JSON object; always included in `counter`, whose values they are), `beside` (fields
+ * that stood next to the arguments in an imported file) and `blob.data`.
  *
  * A batch is a chunk of the file, in file order: rows are sorted by start within a batch. Of an
  * entity table (`device`, `thread` ...) each id comes once, with its newest row. Chunks are decoded
@@ -37,8 +37,8 @@
  *
  * Any thread may use a stream, one at a time. Batches and schemas own their memory: they may be
  * released in any order, in any thread, also after the stream. The readers must stay open until the
- * stream is released: see `release_owner`. A stream that has begun ends with an error in a child
- * that fork() makes; there, begin another one.
+ * stream is released: see `release_owner`. In a forked child, a stream that has begun returns an
+ * error; begin another one there.
  */
 #ifndef TRACESMITH_ARROW_H
 #define TRACESMITH_ARROW_H
@@ -106,8 +106,8 @@ struct ArrowArrayStream {
 /* ---- streams of tables ---- */
 
 #define TS_ARROW_PLAIN_STRINGS 1u /* STRING columns as large_utf8 instead of dictionaries */
-#define TS_ARROW_ALL_COLUMNS 2u   /* also those that are left out by default */
-/* Batches share a column's dictionary however many texts it has: an index means one text. */
+#define TS_ARROW_ALL_COLUMNS 2u   /* also those that are not included by default */
+/* Batches always share a column's dictionary, so that an index has the same meaning in all. */
 #define TS_ARROW_SHARED_DICTIONARIES 4u
 
 /* Zero in any member means its default. `size` is sizeof(struct ts_arrow_options). */
@@ -120,8 +120,8 @@ struct ts_arrow_options {
 	unsigned int flags;
 	int threads; /* that decode ahead; -1: none, get_next() decodes. Default: one a processor */
 	/*
-	 * Called once, with `owner`, when the stream was released: drop what keeps the readers
-	 * open. In the thread that released it. Not called if making the stream fails.
+	 * Called once, with `owner`, after the stream is released, by the thread that released it:
+	 * frees what keeps the readers open. Not called if ts_arrow_stream() fails.
 	 */
 	void (*release_owner)(void *owner);
 	void *owner;
@@ -130,7 +130,7 @@ struct ts_arrow_options {
 /*
  * A stream of one table, by its name in docs/schema.md, of one or several readers. Every table but
  * the internal ones. An unknown table or column is TS_ENOTFOUND. The derived tables `state` and
- * `edge` are computed when the first batch is asked for.
+ * `edge` are computed when the first batch is requested.
  */
 int ts_arrow_stream(struct ArrowArrayStream *ret_stream, struct ts_reader *const *readers,
 		    size_t reader_count, const char *table, const struct ts_arrow_options *options,
@@ -145,19 +145,19 @@ int ts_arrow_schema(struct ArrowSchema *ret_schema, size_t reader_count, const c
 struct ts_arrow_column {
 	char name[TS_ARROW_COLUMN_NAME_BYTES];
 	const char *doc;
-	int is_default; /* without being asked for */
+	int is_default; /* included unless columns are given */
 };
 
 /*
- * All columns that a table has of one reader. Fills at most `capacity` and returns their number in
- * *ret_count.
+ * All columns of a table, with one reader. Fills at most `capacity` of them, and returns their
+ * number in *ret_count.
  */
 int ts_arrow_columns(const char *table, struct ts_arrow_column *ret_columns, size_t capacity,
 		     size_t *ret_count, struct ts_error *err);
 
 /*
- * Rows that a stream without a range and limit has, without reading them; derived tables are
- * TS_EINVAL.
+ * The number of rows of a stream without range and limit, without reading them; TS_EINVAL for
+ * derived tables.
  */
 int ts_arrow_rows(struct ts_reader *const *readers, size_t reader_count, const char *table,
 		  uint64_t *ret_rows, struct ts_error *err);

@@ -36,7 +36,7 @@ enum ts_diff_outcome {
 /* Zero in any member means its default. `size` is sizeof(struct ts_diff_options). */
 struct ts_diff_options {
 	size_t size;
-	const struct ts_selection *selection; /* of both jobs; from and to are not used */
+	const struct ts_selection *selection; /* of both jobs; from and to are ignored */
 	/*
 	 * Options of `tracesmith diff` by name: "steps-b" (the steps of B, if numbered
 	 * differently), "device" (gpu, cpu or all), "threshold" (percent), "min-change" (a time),
@@ -50,8 +50,8 @@ struct ts_diff_options {
 };
 
 /*
- * Compares job A with job B. Neither having a name to compare is TS_ENOTFOUND. `options` may be
- * NULL; on failure both outputs are untouched.
+ * Compares job A with job B. TS_ENOTFOUND: neither has a name to compare. `options` may be NULL; on
+ * failure both outputs are untouched.
  */
 int ts_diff(struct ts_job *a, struct ts_job *b, const struct ts_diff_options *options,
 	    enum ts_diff_outcome *ret_outcome, struct ts_result **ret_result, struct ts_error *err);

@@ -157,40 +157,40 @@ struct ts_start_options {
 	uint32_t flags;       /* TS_START_* */
 	uint32_t reserved;    /* 0 */
 	const char *backends; /* names to start, separated by commas; NULL: none */
-	char *ret_why;        /* gets the reason of -EINVAL as text, or ""; may be NULL */
+	char *ret_why;        /* set to the reason of -EINVAL, or ""; may be NULL */
 	size_t why_bytes;
 };
 
 /*
- * Starts the process-wide tracer in a program that was not started for it, as TRACESMITH_OUT or
- * TRACESMITH_LIVE would have. With an output, a recorder process writes the file, for this process
- * and the children that it forks from now on. Without, the newest events stay in shared memory, at
- * least 10,000 a thread, for `record -p`, `view -p` or `recover`; an ts_start() with an output then
- * begins its file with them. May be called again after ts_stop(). 0, or a negative errno:
- * -EBUSY: the process is being recorded already; -EINVAL: the output cannot be used as a name;
- * -ENOENT: the tool `tracesmith` was not found; -ETXTBSY: another recording writes that file;
- * -EPERM: a setuid program; others: no shared memory. Not from signal handlers.
+ * Starts the process-wide tracer at run time, as TRACESMITH_OUT or TRACESMITH_LIVE do at startup.
+ * With an output, a recorder process writes the file, for this process and the children that it
+ * forks from now on. Without one, shared memory keeps the newest events, at least 10,000 per
+ * thread, for `record -p`, `view -p` or `recover`; a later ts_start() with an output writes a file
+ * that begins with them. May be called again after ts_stop(). Returns 0, or a negative errno:
+ * -EBUSY: the process is already being recorded; -EINVAL: the output cannot be used as a name;
+ * -ENOENT: the tool `tracesmith` was not found; -ETXTBSY: another recording is writing that file;
+ * -EPERM: a setuid program; others: no shared memory. Do not call it from signal handlers.
  */
 TS_EMIT_API int ts_start(const struct ts_start_options *options);
 
 /*
- * Stops what ts_start() started. With an output it returns when the file is complete, also with the
- * events of children; they are not recorded any longer. ret_notice (may be NULL): what the recorder
- * wants its user to know, such as that it had to write to another file; or "". 0, or a negative
- * errno: -ESRCH: ts_start() has not been called; -EPIPE: the recorder has ended early, and
- * `recover` gets the events; -ETIMEDOUT: it is still writing. Not from signal handlers.
+ * Stops the tracer that ts_start() started, also in children. With an output, it returns when the
+ * file is complete, including events of children. ret_notice (may be NULL) is set to a message of
+ * the recorder to its user, such as that it wrote to another file, or "". Returns 0, or a negative
+ * errno: -ESRCH: ts_start() has not been called; -EPIPE: the recorder exited early, and `recover`
+ * gets the events; -ETIMEDOUT: it is still writing. Do not call it from signal handlers.
  */
 TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
 
 /*
- * The file that ts_start() has named: absolute, with its patterns filled in, and with the ending
- * .sbt if it had none. 0, -ESRCH, -ENOSPC.
+ * The path of the output of ts_start(): absolute, with patterns expanded, and with the extension
+ * .sbt if it had none. Returns 0, -ESRCH or -ENOSPC.
  */
 TS_EMIT_API int ts_start_output(char *ret_path, size_t bytes);
 
 /*
- * The value of TRACESMITH_AGENT with which programs that are executed from now on, and use the
- * agent, belong to this recording. 0, or -ESRCH: there is none; -ENOSPC.
+ * The value of TRACESMITH_AGENT. Programs that are executed with it and use the agent belong to
+ * this recording. Returns 0, -ESRCH if there is no recording, or -ENOSPC.
  */
 TS_EMIT_API int ts_start_environment(char *ret_text, size_t bytes);
 
@@ -235,8 +235,8 @@ struct ts_emit_arg {
 #define TS_TRACK_THREAD INT64_MIN /* the calling thread's own track */
 #define TS_TIME_NOW INT64_MIN     /* a span that ends now */
 /*
- * Tracks from this one on, 65,536 of them, are shown as "async 0" and so on: for coroutines that
- * take turns on a thread, whose spans therefore do not nest.
+ * The first of 65,536 tracks that are shown as "async 0" and so on. They are for coroutines, which
+ * take turns on a thread, so that their spans do not nest.
  */
 #define TS_TRACK_ASYNC (INT64_C(1) << 41)
 

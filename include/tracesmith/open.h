@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens anything that is a trace: an SBT file, a file of another tool, which is imported on the
- * fly, or a process that is being observed. Several traces that belong together, such as the ranks
- * of one run, are a job:
+ * Opens traces: SBT files, files of other tools, which are imported on the fly, and what has been
+ * recorded of a process so far. Traces that belong together, such as the ranks of a run, are a job:
  *
  *	const char *const ranks[] = { "rank0.sbt", "rank1.json.gz" };
  *	struct ts_error err;
@@ -34,14 +33,14 @@
 extern "C" {
 #endif
 
-/* Zero in any member: not wanted. `size` is sizeof(struct ts_open_options). */
+/* Callbacks may be NULL. `size` is sizeof(struct ts_open_options). */
 struct ts_open_options {
 	size_t size;
 	/* The trace can be used, but is damaged, incomplete or still being written. */
 	void (*warning)(void *context, const char *text);
-	/* The trace is being finished, which may take seconds: opening it waits. */
+	/* A recorder is finishing the trace: opening waits for it, up to seconds. */
 	void (*waiting)(void *context, const char *text);
-	/* A second line for the error that is returned: why the file cannot be imported either. */
+	/* A second line for the returned error: why the file cannot be imported either. */
 	void (*note)(void *context, const char *text);
 	/*
 	 * Progress of the import of `path`, in bytes (total 0: unknown); return nonzero to cancel
@@ -60,11 +59,11 @@ int ts_open(struct ts_reader **ret_reader, const char *operand,
 	    const struct ts_open_options *options, struct ts_error *err);
 
 /*
- * Opens what has been recorded of a process up to this moment: the chunks and the journal of its
- * recorder, and what its rings hold, also if it has ended. The reader is a snapshot: it does not
- * change while the process goes on. Close it with ts_reader_close().
+ * Opens what has been recorded of a process so far: the chunks and the journal of its recorder, and
+ * the events in its rings. The process may have ended. The reader is a snapshot, which does not
+ * change while the process continues. Close it with ts_reader_close().
  *
- * A process that is not observed is TS_ENOTFOUND, one of another user TS_EIO.
+ * TS_ENOTFOUND: nothing is recorded of the process. TS_EIO: it belongs to another user.
  */
 int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_options *options,
 		struct ts_error *err);
@@ -74,20 +73,20 @@ int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_o
 struct ts_job;
 
 /*
- * Opens all operands as ts_open() does, or none. The same file twice is TS_EINVAL. `count` may be
- * 0: an empty job, to add to.
+ * Opens all operands as ts_open() does; if one fails, none stays open. The same file twice is
+ * TS_EINVAL. `count` may be 0 for an empty job, to which traces are added.
  */
 int ts_job_open(struct ts_job **ret_job, const char *const *operands, size_t count,
 		const struct ts_open_options *options, struct ts_error *err);
 
-/* Adds a trace, as the last one. On success the job takes the reader, and closes it. */
+/* Adds a trace at the end. On success, the job takes the reader, and closes it. */
 int ts_job_add(struct ts_job *job, struct ts_reader *reader, struct ts_error *err);
 
 /* Adds a snapshot of a process: ts_open_pid(), then ts_job_add(). */
 int ts_job_add_pid(struct ts_job *job, pid_t pid, const struct ts_open_options *options,
 		   struct ts_error *err);
 
-/* Closes the traces, too. Accepts NULL. */
+/* Closes the job and its traces. Accepts NULL. */
 void ts_job_close(struct ts_job *job);
 
 size_t ts_job_count(const struct ts_job *job);
@@ -95,7 +94,7 @@ size_t ts_job_count(const struct ts_job *job);
 /* The trace at this index, in the order of opening; borrowed until the job is closed. */
 struct ts_reader *ts_job_reader(const struct ts_job *job, size_t index);
 
-/* When the earliest trace starts, in trace time; TS_ABSENT for an empty job. */
+/* The start of the earliest trace, in trace time; TS_ABSENT for an empty job. */
 int64_t ts_job_start(const struct ts_job *job);
 
 #ifdef __cplusplus

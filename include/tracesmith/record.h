@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a recording of running processes, or of a command. The recorder is a process of its own
- * (the tool, `tracesmith record`), which survives this one: what was recorded is never lost with
- * the program that asked for it.
+ * Starts a recording of running processes, or of a command. The recorder is a separate process
+ * (`tracesmith record`), so that nothing is lost if the program that started it crashes.
  *
  *	const pid_t pids[] = { getpid() };
  *	struct ts_record_options options = {
  *		.size = sizeof(options), .output = "run.sbt", .pids = pids, .pid_count = 1,
  *	};
  *	struct ts_record_session *session;
- *	struct ts_record_summary summary;
+ *	struct ts_record_summary summary = { .size = sizeof(summary) };
  *
  *	if (ts_record_start(&session, &options, &err))
  *		return fail(err.message);
- *	... what is to be recorded ...
+ *	... the work to record ...
  *	if (ts_record_stop(session, &summary, &err))
  *		return fail(err.message);
  *	printf("%llu events in %s\n", (unsigned long long)summary.events, summary.file);
@@ -22,8 +21,8 @@
  * The tool is $TRACESMITH_RECORDER, or `tracesmith` beside this library, in ../bin or ../../bin
  * from there, or in $PATH.
  *
- * Threads: a recording is used by one thread at a time. Nothing in this process changes: no signal
- * handler, no SIGCHLD, no child that a wait would find, no inherited descriptor.
+ * Threads: a recording is used by one thread at a time. This process is not affected: there is no
+ * signal handler, no SIGCHLD, no child that wait() would return, no inherited descriptor.
  */
 #ifndef TRACESMITH_RECORD_H
 #define TRACESMITH_RECORD_H
@@ -39,7 +38,7 @@
 extern "C" {
 #endif
 
-#define TS_RECORD_REDACT 1u     /* omit command lines and string arguments */
+#define TS_RECORD_REDACT 1u     /* leave out values: docs/privacy.md */
 #define TS_RECORD_REPLAYABLE 2u /* store what `tracesmith replay` needs */
 #define TS_RECORD_NATIVE 4u     /* Python stacks include native frames */
 #define TS_RECORD_LOCALS 8u     /* Python stacks include local variables, shortened */
@@ -47,7 +46,8 @@ extern "C" {
 
 /*
  * Zero in any member means its default, which is that of the option of `tracesmith record` of the
- * same name. `size` is sizeof(struct ts_record_options). Nothing is kept after the call.
+ * same name. `size` is sizeof(struct ts_record_options). Pointers are not
+ * used after the call.
  */
 struct ts_record_options {
 	size_t size;
@@ -57,7 +57,7 @@ struct ts_record_options {
 	const pid_t *pids;
 	size_t pid_count;
 	/*
-	 * ... a command to run and to record, NULL-terminated. It has our standard streams and
+	 * ... a command to run and record, NULL-terminated. It inherits standard streams and
 	 * environment.
 	 */
 	const char *const *command;
@@ -76,11 +76,11 @@ struct ts_record_options {
 struct ts_record_session;
 
 /*
- * Starts a recorder and returns when it records: the processes have been found, or the command has
- * been started.
+ * Starts a recorder and returns when recording has begun: the processes have been found, or the
+ * command has been started.
  *
- * TS_ENOTFOUND: there is no tool; other errors: the recorder did not start, with the reason that
- * it gave.
+ * TS_ENOTFOUND: the tool was not found. Other errors: the recorder did not start; the message has
+ * its reason.
  */
 int ts_record_start(struct ts_record_session **ret_session, const struct ts_record_options *options,
 		    struct ts_error *err);
@@ -88,7 +88,7 @@ int ts_record_start(struct ts_record_session **ret_session, const struct ts_reco
 /* Process id of the recorder. */
 pid_t ts_record_pid(const struct ts_record_session *session);
 
-/* What the recorder says at the end. `size` is set by the caller: sizeof(struct ...). */
+/* The summary of a recording. The caller sets `size` to sizeof(struct ts_record_summary). */
 struct ts_record_summary {
 	size_t size;
 	const char *file; /* the trace that was written, the last one of several */
@@ -101,8 +101,8 @@ struct ts_record_summary {
 };
 
 /*
- * Ends the recording and waits until the trace is complete; the recorded processes go on. If the
- * recording has ended, it only returns the summary. `ret_summary` may be NULL; its texts are
+ * Ends the recording and waits until the trace is complete; the recorded processes continue. If the
+ * recording has ended, it only returns the summary. `ret_summary` may be NULL; its strings are
  * borrowed until ts_record_close().
  */
 int ts_record_stop(struct ts_record_session *session, struct ts_record_summary *ret_summary,
@@ -116,7 +116,7 @@ int ts_record_stop(struct ts_record_session *session, struct ts_record_summary *
 int ts_record_wait(struct ts_record_session *session, int64_t timeout_ns, bool *ret_ended,
 		   struct ts_error *err);
 
-/* Frees the handle; a recording that was not stopped goes on without it. Accepts NULL. */
+/* Frees the handle; a recording that was not stopped continues. Accepts NULL. */
 void ts_record_close(struct ts_record_session *session);
 
 #ifdef __cplusplus

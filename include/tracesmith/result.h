@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer of an analysis (analyze.h, diff.h): tables of typed cells, and notes.
+ * The result of an analysis (analyze.h, diff.h): tables of typed cells, and notes.
  *
  *	const struct ts_result_table *table = ts_result_table_find(result, "breakdown");
  *	int idle = ts_result_column_find(table, "idle_us");
@@ -12,8 +12,8 @@
  *	}
  *	ts_result_free(result);
  *
- * An answer is complete when it is returned, does not change any more, and does not refer to the
- * traces it came from, which may be closed. Several threads may read it. Whatever is returned is
+ * A result is complete when it is returned, and does not change. It does not refer to the traces it
+ * came from, which may be closed. Several threads may read it. Pointers that functions return are
  * borrowed until ts_result_free().
  */
 #ifndef TRACESMITH_RESULT_H
@@ -93,8 +93,8 @@ const struct ts_cell *ts_result_cell(const struct ts_result_table *table, size_t
 				     size_t column);
 
 /*
- * Sentences about the answer, in order: what was left out, what a number does not mean, how clocks
- * were aligned. NULL at the end.
+ * Notes on the result, in order: what was left out, what a number does not mean, how clocks were
+ * aligned. NULL at the end.
  */
 const char *ts_result_note_at(const struct ts_result *result, size_t index);
 

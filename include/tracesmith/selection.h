@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which work of a job a question is about: steps, ranks, a time range. Shared by analyze.h, diff.h
- * and state.h; members mean what the options of `tracesmith analyze` of the same name mean, and
- * have the same defaults.
+ * Selects the work of a job to analyze: steps, ranks, a time range. Used by analyze.h, diff.h and
+ * state.h. Members have the meaning and default of the option of `tracesmith analyze` of the same
+ * name.
  *
  *	struct ts_selection selection = { .size = sizeof(selection), .steps = "3-5" };
  */

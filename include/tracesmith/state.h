@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each stream, device and command of a job was doing at any time, and what waited for what:
+ * States of each stream, device and command of a job over time, and the dependencies between them:
  * the derived tables `state` and `edge` (docs/state.md).
  *
  *	struct ts_state_cursor *cursor;
@@ -37,7 +37,7 @@ enum ts_state_source {
 	TS_STATE_COMMANDS = 0, /* phases of each command: pending, wait, running */
 	/*
 	 * Intervals of each device and of each stream, without gaps between the first and the last
-	 * row of its rank: also idle times.
+	 * row of its rank, including idle time.
 	 */
 	TS_STATE_LANES = 1,
 };
@@ -46,8 +46,8 @@ enum ts_state_source {
 struct ts_state_options {
 	size_t size;
 	/*
-	 * NULL: everything. Work that a selection drops shows up as waits and idle time. `from` and
-	 * `to` are not used.
+	 * NULL: everything. Work outside the selection appears as waits and idle time. `from` and
+	 * `to` are ignored.
 	 */
 	const struct ts_selection *selection;
 	const int64_t *devices; /* only these numbers; device_count 0: all */
@@ -112,7 +112,7 @@ struct ts_dependency_cursor;
 
 /*
  * Opens a cursor before the first dependency. Devices and streams of `options`, which may be NULL,
- * are not used.
+ * are ignored.
  */
 int ts_dependency_open(struct ts_dependency_cursor **ret_cursor, struct ts_job *job,
 		       const struct ts_state_options *options, struct ts_error *err);

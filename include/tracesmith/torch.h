@@ -47,17 +47,17 @@ struct ts_torch_row {
 	double allocated, max_allocated, cached; /* MB of device memory; 0 or NaN: unknown */
 	int32_t device;                          /* number of the device; TS_TORCH_HOST: none */
 	/*
-	 * In the distributed job. TS_TORCH_NO_RANK: as the environment of the process says (RANK,
-	 * OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), if it does.
+	 * In the distributed job. TS_TORCH_NO_RANK: read from the environment of the process (RANK,
+	 * OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID), if it is set there.
 	 */
 	int32_t rank;
 	int64_t device_ns; /* TS_TORCH_ABSENT: unknown, or ts_torch_device_time() follows */
 };
 
 /*
- * Number of a module path: never 0, the same for equal paths, valid until the process ends, and in
- * forked children. Copies the path. Takes a lock: call it once for each module, not for each row.
- * 0 only if memory is exhausted; rows of module 0 have no module.
+ * Returns the number of a module path: the same for equal paths, valid until the process ends, and
+ * in forked children. Copies the path. Takes a lock: call it once per module, not once per row.
+ * Returns 0 only if memory is exhausted; rows of module 0 have no module.
  */
 TS_EMIT_API uint32_t ts_torch_module(const char *path);
 
@@ -68,15 +68,15 @@ TS_EMIT_API uint32_t ts_torch_module(const char *path);
 TS_EMIT_API uint64_t ts_torch_row(const struct ts_torch_row *row);
 
 /*
- * Adds the device time of a row of this process, from any thread. Rows are held for it until the
- * trace is saved, or a hundred thousand newer ones came; later it is counted as lost. Serial 0 is
- * ignored.
+ * Adds the device time of a row of this process, from any thread. Rows wait for it until the trace
+ * is saved, or until there are a hundred thousand newer rows; after that it is counted as lost.
+ * Serial 0 is ignored.
  */
 TS_EMIT_API void ts_torch_device_time(uint64_t serial, int64_t device_ns);
 
 /*
- * How often ts_step() was called in this process while a tracer was live, by whomever; ret_number
- * (may be NULL) is the last number, and untouched if there was none.
+ * Returns the number of calls of ts_step() in this process while a tracer was active. ret_number
+ * (may be NULL) is set to the last step number; it is untouched if there was no call.
  */
 TS_EMIT_API uint64_t ts_torch_steps(int64_t *ret_number);
 
