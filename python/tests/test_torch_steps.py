@@ -27,7 +27,7 @@ class StepsTest(TorchCase):
         self.assertEqual([step for _, step in self.forwards(rows)], [0, 0, 1, 1, 2, 2])
         self.assertEqual([row["step"] for row in rows.of("step")], [0, 1, 2])
         # They are steps of the trace, too.
-        self.assertEqual([mark.get("step") for mark in rows.marks], [0, 1, 2, 3])
+        self.assertEqual([mark["args"]["step"] for mark in rows.marks], [0, 1, 2, 3])
 
     @unittest.skipUnless(hasattr(torch.amp, "GradScaler"), "torch 2.3 has the first for CPUs")
     def test_a_scaler_that_skips_a_step(self) -> None:
