@@ -488,7 +488,7 @@ class Errors(WithSample):
 
             big.analyze("functions", progress=ask)
             self.assertEqual(len(failures) % 5, 0)
-            self.assertIn("used by the call that reports progress", failures[0])
+            self.assertIn("in use by the call that reports progress", failures[0])
             # The trace is usable as before.
             self.assertEqual(len(big.slice), 300_000)
 
@@ -550,8 +550,8 @@ class Writing(WithSample):
         writer = tracesmith.Writer(self.file("refused.sbt"))
         for error, message, call in (
             (TypeError, "has no column 'colour'", lambda: writer.slice(start=1, colour="red")),
-            (TypeError, "is an int", lambda: writer.slice(start="now")),
-            (TypeError, "is a str", lambda: writer.slice(start=1, name=5)),
+            (TypeError, "must be an int", lambda: writer.slice(start="now")),
+            (TypeError, "must be a str", lambda: writer.slice(start=1, name=5)),
             (ValueError, "has no value 'drawing'", lambda: writer.gpu_op(start=1, kind="drawing")),
             (OverflowError, "", lambda: writer.slice(start=2**80)),
             (ValueError, "unknown table 'kernel'", lambda: writer.add("kernel")),
@@ -647,7 +647,7 @@ with tracesmith.open(sys.argv[1]) as written:
 """
         arguments = [sys.executable, "-c", program, self.file("forked.sbt"), self.path]
         done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, timeout=120)
-        writer = "the writer belongs to the parent process: open another one, for a file of its own"
+        writer = "the writer belongs to the parent process: create another one, with a different file"
         rows = "these rows belong to the parent process: iterate over the table again in this process"
         self.assertEqual(done.stdout.splitlines(), [writer, writer, rows, "2", "0", "['parent']"])
 

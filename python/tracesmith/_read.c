@@ -188,11 +188,11 @@ int trace_handles_lock(struct trace_handle *a, struct trace_handle *b, struct ts
 
 	if (pthread_mutex_lock(&first->lock))
 		return ts_error_set(err, TS_EBUSY,
-				    "the trace is used by the call that reports progress");
+				    "the trace is in use by the call that reports progress");
 	if (!second || second == first || !pthread_mutex_lock(&second->lock))
 		return TS_OK;
 	pthread_mutex_unlock(&first->lock);
-	return ts_error_set(err, TS_EBUSY, "the trace is used by the call that reports progress");
+	return ts_error_set(err, TS_EBUSY, "the trace is in use by the call that reports progress");
 }
 
 void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b)
@@ -411,7 +411,7 @@ static long pid_of(PyObject *object)
 
 	if (!overflow && pid > 0 && pid <= INT32_MAX)
 		return pid;
-	ts_error_set(&err, TS_EINVAL, "the id of a process is a number from 1 to %d", INT32_MAX);
+	ts_error_set(&err, TS_EINVAL, "a process id must be between 1 and %d", INT32_MAX);
 	raise_error(&err);
 	return 0;
 }
@@ -607,7 +607,7 @@ PyObject *refuse_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords
 {
 	(void)arguments;
 	(void)keywords;
-	PyErr_Format(PyExc_TypeError, "objects of %R are made by functions of the module", type);
+	PyErr_Format(PyExc_TypeError, "%R objects cannot be created directly", type);
 	return NULL;
 }
 

@@ -347,7 +347,7 @@ PyObject *job_diff(PyObject *self, PyObject *arguments, PyObject *keywords)
 	if (!PyArg_ParseTuple(arguments, "O", &other) || choice_init(&choice, keywords))
 		return NULL;
 	if (Py_TYPE(other) != Py_TYPE(self)) {
-		PyErr_SetString(PyExc_TypeError, "the other side of a diff is a trace");
+		PyErr_SetString(PyExc_TypeError, "diff() expects a trace");
 		choice_release(&choice);
 		return NULL;
 	}

@@ -279,7 +279,7 @@ static PyObject *dictionary_object(struct rows *rows, int64_t column, int64_t in
 	const struct ArrowArray *dictionary = rows->batch.children[column]->dictionary;
 	PyObject ***texts = &rows->texts[column];
 
-	/* Where almost every row has a text of its own, keeping them would take much memory. */
+	/* If nearly every row has a distinct string, keeping them would take too much memory. */
 	if (index >= MOST_TEXTS)
 		return text_object(dictionary, index, 0);
 	if (index >= rows->text_count[column]) {
@@ -374,8 +374,8 @@ static PyObject *next_row(struct rows *rows)
 {
 	if (rows->generation != process_generation()) {
 		PyErr_SetString(PyExc_ValueError,
-				"the parent process is reading these rows: iterate "
-				"over the table again in this one");
+				"these rows belong to the parent process: iterate "
+				"over the table again in this process");
 		return NULL;
 	}
 	while (!rows->batch.release || rows->row >= rows->batch.length) {

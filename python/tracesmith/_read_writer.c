@@ -49,14 +49,15 @@ static PyObject *run_alone(PyObject *self, PyObject *parameters, method *run)
 	PyObject *answer = NULL;
 
 	if (atomic_exchange(&writer->is_busy, 1)) {
-		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
+		PyErr_SetString(PyExc_ValueError, "the writer is in use by another thread or call");
 		return NULL;
 	}
 	if (!writer->writer)
 		PyErr_SetString(PyExc_ValueError, "the writer is closed");
 	else if (writer->generation != process_generation())
-		PyErr_SetString(PyExc_ValueError, "the writer belongs to the parent process: open "
-						  "another one, for a file of its own");
+		PyErr_SetString(PyExc_ValueError,
+				"the writer belongs to the parent process: create "
+				"another one, with a different file");
 	else
 		answer = run(self, writer->writer, parameters);
 	atomic_store(&writer->is_busy, 0);
@@ -130,7 +131,8 @@ static int64_t column_value(PyObject *self, struct ts_writer *writer,
 	case TS_COLUMN_STRING:
 		if (PyUnicode_Check(object))
 			return intern(writer, object);
-		PyErr_Format(PyExc_TypeError, "column '%s' is a str, not %R", column->name, object);
+		PyErr_Format(PyExc_TypeError, "column '%s' must be a str, not %R", column->name,
+			     object);
 		return 0;
 	case TS_COLUMN_JSON:
 		return intern_json(self, writer, object);
@@ -143,7 +145,7 @@ static int64_t column_value(PyObject *self, struct ts_writer *writer,
 	default:
 		if (PyLong_Check(object))
 			return PyLong_AsLongLong(object);
-		PyErr_Format(PyExc_TypeError, "column '%s' is an int, not %R", column->name,
+		PyErr_Format(PyExc_TypeError, "column '%s' must be an int, not %R", column->name,
 			     object);
 		return 0;
 	}
@@ -197,7 +199,7 @@ static int add_argument(PyObject *self, struct ts_writer *writer, struct argumen
 	int64_t value;
 
 	if (!PyUnicode_Check(key)) {
-		PyErr_SetString(PyExc_TypeError, "names of arguments are str");
+		PyErr_SetString(PyExc_TypeError, "names of arguments must be str");
 		return -1;
 	}
 	if (arguments->field_count == MOST_FIELDS) {
@@ -225,7 +227,7 @@ static int64_t shape_of(PyObject *self, struct ts_writer *writer, struct argumen
 	int64_t shape;
 
 	if (!PyDict_Check(dict)) {
-		PyErr_SetString(PyExc_TypeError, "args is a dict");
+		PyErr_SetString(PyExc_TypeError, "args must be a dict");
 		return 0;
 	}
 	/* The code that turns a value into text may change the caller's. */
@@ -362,7 +364,7 @@ static PyObject *add_row(PyObject *self, struct ts_writer *writer, PyObject *par
 	if (!PyArg_ParseTuple(parameters, "sO", &name, &values))
 		return NULL;
 	if (!PyDict_Check(values)) {
-		PyErr_SetString(PyExc_TypeError, "a row is a dict");
+		PyErr_SetString(PyExc_TypeError, "a row must be a dict");
 		return NULL;
 	}
 	table = writable_table(name);
@@ -471,7 +473,7 @@ static PyObject *writer_close(PyObject *self, PyObject *parameters)
 
 	(void)parameters;
 	if (atomic_exchange(&writer->is_busy, 1)) {
-		PyErr_SetString(PyExc_ValueError, "the writer is used by another thread or call");
+		PyErr_SetString(PyExc_ValueError, "the writer is in use by another thread or call");
 		return NULL;
 	}
 	close_file(writer);
