@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which columns a table has as Arrow, and what the ids of the trace stand for in them. Data, not
- * code: arrow_columns.c fills them, arrow_schema.c describes them.
+ * code: arrow_values.c and arrow_texts.c fill them, arrow_batch.c describes them.
  */
 #ifndef TS_ARROW_ARROW_FIELDS_H
 #define TS_ARROW_ARROW_FIELDS_H

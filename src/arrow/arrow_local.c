@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dictionaries of single batches. One that all batches share costs a consumer its length for each
- * of them, which is little for names of kernels and far too much where almost every row has a text
- * of its own: then a batch has only the texts of its rows.
+ * Dictionaries of single batches. A dictionary that all batches share costs a consumer its length
+ * in each batch. That is little for names of kernels, but far too much if nearly every row has a
+ * distinct string: then each batch has a dictionary of only the strings in its rows.
  */
 #include <string.h>
 

@@ -258,7 +258,7 @@ static int get_next(struct ArrowArrayStream *array_stream, struct ArrowArray *ou
 
 	if (is_of_parent(stream))
 		return errno_of(ts_error_set(&stream->err, TS_EINVAL,
-					     "this stream was begun before a fork(): begin another "
+					     "this stream was started before fork(): start another "
 					     "one in this process"));
 	/* An error ends the stream: it is the answer to every further call. */
 	if (stream->has_ended && stream->err.code)

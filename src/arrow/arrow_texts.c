@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns of plain text: JSON, arguments, bytes, and names if they are wanted so. */
+/* Columns of plain text: JSON, arguments, bytes, and strings with TS_ARROW_PLAIN_STRINGS. */
 #include <string.h>
 
 #include "arrow/arrow_source.h"

@@ -20,7 +20,7 @@ static int add_text(struct ts_arrow_worker *worker, size_t field, const char *te
 
 	if (result == TS_ENOSPC)
 		return ts_error_set(worker->err, TS_ENOSPC,
-				    "column '%s' has more than 2 GiB of different texts: ask for "
+				    "column '%s' has more than 2 GiB of distinct strings: request "
 				    "plain strings",
 				    worker->source->fields.list[field].name);
 	return result ? ts_arrow_no_memory(worker) : TS_OK;

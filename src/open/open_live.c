@@ -30,7 +30,7 @@
 /* From this attempt on, a gap is taken for what a target says. */
 #define PATIENT_ATTEMPTS 4
 
-/* What there is of a process. */
+/* What is recorded of a process. */
 enum found {
 	FOUND_AREAS,     /* no more than its live areas */
 	FOUND_RECORDING, /* a trace with a journal */
@@ -240,7 +240,7 @@ static bool name_output(const struct ts_live_control *control, struct ts_text *r
 	return !ts_text_status(ret_path);
 }
 
-/* TS_EBUSY: somebody writes it who has not attached to the area yet. */
+/* TS_EBUSY: a recorder that has not attached to the area yet is writing it. */
 static int find_left_trace(struct finding *finding, const struct ts_live_control *control,
 			   struct ts_error *err)
 {
@@ -284,8 +284,8 @@ static int explain_missing(pid_t pid, struct ts_error *err)
 		return ts_error_set(err, TS_EBUSY, "process %d has just become a target", (int)pid);
 	if (rc == TS_ENOTFOUND)
 		return ts_error_set(err, rc,
-				    "there is no process %d, and it has left no live area "
-				    "('tracesmith ps' lists what there is)",
+				    "there is no process %d, and it left no live area "
+				    "('tracesmith ps' lists what can be read)",
 				    (int)pid);
 	if (rc != TS_ECAP)
 		return rc;

@@ -135,7 +135,7 @@ static void append_writer(struct ts_text *text, const char *path,
 	}
 }
 
-/* One warning, if the trace does not have all that was recorded. */
+/* Warns once if the trace lacks a part of the recording. */
 static void check(const struct ts_reader *reader, const char *path,
 		  const struct ts_trace_writer *writer, const struct ts_open_options *options)
 {

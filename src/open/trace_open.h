@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who writes a trace, or failed to finish it. What opens traces is public: <tracesmith/open.h>.
+ * Finds who is writing a trace, or failed to finish it. Traces are opened by <tracesmith/open.h>.
  *
- * Nothing here prints: what is to be said goes to the callbacks of struct ts_open_options, on the
- * calling thread.
+ * Nothing here prints: messages go to the callbacks of struct ts_open_options, on the calling
+ * thread.
  */
 #ifndef TS_OPEN_TRACE_OPEN_H
 #define TS_OPEN_TRACE_OPEN_H
@@ -15,8 +15,8 @@
 struct ts_text;
 
 enum ts_trace_writing {
-	TS_TRACE_AT_REST, /* nobody, as far as can be seen */
-	TS_TRACE_GROWING, /* somebody still does */
+	TS_TRACE_AT_REST, /* no process is known to write it */
+	TS_TRACE_GROWING, /* a process still writes it */
 	/* Its recorder was killed, or could not finish it: the journal beside it may have more. */
 	TS_TRACE_CUT_OFF,
 };
@@ -29,9 +29,8 @@ struct ts_trace_writer {
 void ts_trace_look(const char *path, struct ts_trace_writer *ret_writer);
 
 /*
- * The same, but first waits for whoever still writes the trace to finish, up to ten seconds, if
- * that is in sight. ts_open() begins with it and warns about what it finds. `options` may be
- * NULL.
+ * The same, but if a process is about to finish the trace, first waits for it, up to ten seconds.
+ * ts_open() begins with it and warns about what it finds. `options` may be NULL.
  */
 void ts_trace_await(const char *path, const struct ts_open_options *options,
 		    struct ts_trace_writer *ret_writer);

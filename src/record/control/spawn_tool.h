@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts the tool as a process that does not depend on this one, without side effects here: no
- * SIGCHLD, no child that a wait would find.
+ * SIGCHLD, no child that wait() would return.
  */
 #ifndef TS_RECORD_CONTROL_SPAWN_TOOL_H
 #define TS_RECORD_CONTROL_SPAWN_TOOL_H
@@ -12,8 +12,8 @@
 #include <tracesmith/error.h>
 
 /*
- * $TRACESMITH_RECORDER, or `tracesmith` beside this library, in the bin/ that belongs to it, or in
- * PATH. TS_ENOTFOUND names what to do.
+ * $TRACESMITH_RECORDER, or `tracesmith` next to this library, in the bin/ of its prefix, or in
+ * PATH. The message of TS_ENOTFOUND says what to do.
  */
 int ts_tool_find(char *ret_path, size_t bytes, struct ts_error *err);
 

@@ -155,7 +155,7 @@ static int decode_ends(struct snapshot *snapshot)
 	return rc;
 }
 
-/* Areas that the journal of a killed recorder knows and nobody has any more. */
+/* Areas that the journal of a killed recorder knows, and that no longer exist. */
 static int decode_gone(struct snapshot *snapshot)
 {
 	const struct ts_snapshot_cut *cut = snapshot->cut;
@@ -194,7 +194,7 @@ static int decode_anchor(struct snapshot *snapshot)
 static int decode_all(struct snapshot *snapshot)
 {
 	struct ts_snapshot_cut *cut = snapshot->cut;
-	/* Of a killed one nobody knows whether it was of this boot. */
+	/* It is unknown whether a killed one ran during this boot. */
 	bool is_running = cut->journal_fd < 0 || snapshot->source->recorder;
 	int rc = cut->journal_fd < 0 ? decode_open(snapshot) : decode_journal(snapshot);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has been recorded up to now, as a trace that can be read, without changing, locking or
- * stopping anything: chunks, journal and unread ring bytes, cut at one set of positions
- * (docs/live.md, section 6.1).
+ * Opens what has been recorded so far as a trace, without changing, locking or stopping anything:
+ * chunks, journal and unread ring bytes, cut at one set of positions (docs/live.md, section 6.1).
  */
 #ifndef TS_RECORD_RECORDING_SNAPSHOT_H
 #define TS_RECORD_RECORDING_SNAPSHOT_H
@@ -26,7 +25,7 @@ struct ts_snapshot_source {
 	pid_t recorder;
 	/*
 	 * Accept a cut with a gap between journal and rings. A recorder leaves none, so the caller
-	 * tries again first; but what an area says may be a lie.
+	 * tries again first; but an area may contain false values.
 	 */
 	bool accept_gaps;
 };

@@ -57,7 +57,7 @@ static int open_journal(struct ts_snapshot_cut *cut, const struct ts_snapshot_so
 		return changed(source, "finished or rotated it", err);
 	if (cut->journal_fd < 0 || fstat(cut->journal_fd, &journal))
 		return ts_error_errno(err, errno, "cannot open journal '%s'", cut->journal_path);
-	/* Anybody may have put it there. */
+	/* Any user may have created it. */
 	if (!S_ISREG(journal.st_mode) ||
 	    (!stat(source->name, &trace) && trace.st_uid != journal.st_uid))
 		return ts_error_set(err, TS_EINVAL,
