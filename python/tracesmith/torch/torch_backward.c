@@ -407,7 +407,7 @@ static PyObject *node_of(PyObject *tensor)
 {
 	PyObject *node;
 
-	/* With a mode, or a type with a mind of its own, even this would be dispatched. */
+	/* With a mode, or a type that overrides functions, even this would be dispatched. */
 	if ((Py_TYPE(tensor) != (PyTypeObject *)ts_profile.tensor_type &&
 	     Py_TYPE(tensor) != (PyTypeObject *)ts_profile.parameter_type) ||
 	    ts_profile_integer(ts_profile.function_mode_enabled, 0))

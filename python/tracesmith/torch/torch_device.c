@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device times: CUDA events around a piece of work, recorded in the current stream and read when
- * the device has passed them. Nothing waits for the device. The driver is used through what the
- * program has loaded already.
+ * the device has passed them. Nothing waits for the device. Uses the driver library that
+ * the program has already loaded.
  */
 #include "torch_profile.h"
 
