@@ -175,6 +175,14 @@ def tick_in_threads(manager: ChakraTraceManager, threads: int, count: int) -> No
         thread.join()
 
 
+def tick_in_a_thread(manager: ChakraTraceManager) -> bool:
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(manager.tick_by_flag()))
+    thread.start()
+    thread.join()
+    return answers[0]
+
+
 def serve_calls(manager: ChakraTraceManager, count: int) -> None:
     call = manager.wrap(work)
     for _ in range(count):
@@ -603,6 +611,21 @@ class Windows(Case):
         self.assertFalse(worker.call(tick))
         worker.call(written)
         self.check_set(worker.pid, 12)
+
+    def test_memory(self):
+        worker = self.worker(profile_memory=True)
+        self.touch()
+        self.assertTrue(worker.call(tick, 2))
+        # PyTorch records allocations of one thread, and only that one can end it.
+        self.remove()
+        self.assertTrue(worker.call(tick_in_a_thread))
+        self.assertFalse(worker.call(tick))
+        worker.call(written)
+        self.check_set(worker.pid, 2)
+        (path,) = self.files("kineto", worker.pid)
+        with open(path, encoding="utf-8") as file:
+            names = [event["name"] for event in json.load(file)["traceEvents"]]
+        self.assertIn("[memory]", names)
 
     @needs_all_threads
     def test_an_idle_server_closes_its_window(self):

@@ -105,8 +105,8 @@ class ChakraTraceManager:
     def stop(self, wait: bool = True) -> list[str]:
         """Closes the window, and returns the files that were written. If `wait` is false, another
         thread writes them, and `files` lists them after `wait()`."""
-        if self._window is not None:
-            self._guarded(self._close)
+        if self._window is not None and self._guarded(self._close) is False:
+            self._say("only the thread that opened the window can close it")
         if not wait:
             return []
         self.wait()
@@ -177,8 +177,7 @@ class ChakraTraceManager:
                 return False
             return self._open(identity)
         if not self._is_manual and not _same_file(identity, self._opened_for):
-            self._close()
-            return False
+            return not self._close()
         return self._advance()
 
     def _start(self) -> bool:
@@ -224,8 +223,7 @@ class ChakraTraceManager:
         limit = self.settings.max_steps
         if limit and self.steps >= limit:
             self._served = _identity(self._flag)
-            self._close()
-            return False
+            return not self._close()
         try:
             self._window.step(threading.get_ident(), self.steps)
         except Exception:
@@ -237,10 +235,14 @@ class ChakraTraceManager:
         self.steps += 1
         return True
 
-    def _close(self) -> None:
-        if self._window is None:
-            return
-        window = self._stopping = self._window
+    def _close(self, at_end: bool = False) -> bool:
+        """Returns False if the window stays open, since only another thread can close it."""
+        window = self._window
+        if window is None:
+            return True
+        if not (window.may_stop_here or at_end):
+            return False
+        self._stopping = window
         self._window = None
         self._restore_signal()
         try:
@@ -255,6 +257,7 @@ class ChakraTraceManager:
         except RuntimeError:  # the interpreter is ending
             self._exporter = None
             export()
+        return True
 
     def _new_window(self) -> Any:
         # Two windows never have the same name.
@@ -342,7 +345,7 @@ class ChakraTraceManager:
 
     def _finish(self) -> None:
         if self._window is not None:
-            self._guarded(self._close)
+            self._guarded(functools.partial(self._close, at_end=True))
         self.wait()
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:

@@ -15,7 +15,7 @@ _TOOL_SECONDS = 90  # `tracesmith window` waits up to a minute for a busy record
 class RecordedWindow:
     """Records from `start()` to `stop()`."""
 
-    may_stop_anywhere = True
+    may_stop_anywhere = may_stop_here = True
 
     def __init__(self, settings: Settings, tag: str) -> None:
         self._settings = settings

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from typing import Any, BinaryIO
 
 from .process import recorder_backends, synchronize_cuda
@@ -44,6 +45,7 @@ class TorchWindow:
         self._started = False
         self._has_events = False
         self.may_stop_anywhere = False
+        self._thread: threading.Thread | None = None  # the one that opened the window
         self.is_watched = False  # for the manager
         self.files: list[str] = []
 
@@ -62,6 +64,17 @@ class TorchWindow:
             raise WindowError("torch.profiler is already recording in this process")
         self._create_files()
         return self._start_profiler(torch)
+
+    @property
+    def may_stop_here(self) -> bool:
+        """False if another thread opened the window and only that one can end it."""
+        thread = self._thread
+        return (
+            self.may_stop_anywhere
+            or thread is None
+            or thread is threading.current_thread()
+            or not thread.is_alive()
+        )
 
     def cancel(self) -> None:
         """Undoes a `start()` that failed or is not wanted any more."""
@@ -103,10 +116,12 @@ class TorchWindow:
             "with_stack": self._settings.with_stack,
             "profile_memory": self._settings.profile_memory,
         }
-        config = _config(torch, self._settings.with_stack)
+        # PyTorch reports allocations only to a profiler of the thread that makes them.
+        all_threads = not self._settings.profile_memory
+        config = _config(torch, self._settings.with_stack, all_threads)
         if config is not None:
             arguments["experimental_config"] = config
-            self.may_stop_anywhere = True
+            self.may_stop_anywhere = all_threads
         observer = getattr(torch.profiler, "ExecutionTraceObserver", None)
         if observer is not None:
             self._observer = observer()
@@ -126,6 +141,7 @@ class TorchWindow:
         if self._starts_observer:
             self._observer.start()
         self._profiler.start()
+        self._thread = threading.current_thread()
         self._started = True
         notes.append(f"recording the CPU and {devices}" if devices else _why_cpu_only(torch))
         return notes
@@ -281,14 +297,14 @@ def _why_cpu_only(torch: Any) -> str:
     return f"recording the CPU only: {why}"
 
 
-def _config(torch: Any, with_stack: bool) -> Any | None:
-    """Records all threads, and allows any thread to close the window; None if this PyTorch does
-    not support that."""
+def _config(torch: Any, with_stack: bool, all_threads: bool = True) -> Any | None:
+    """With all_threads, records all threads, and allows any thread to close the window; None if this
+    PyTorch does not support that."""
     kind = getattr(torch._C._profiler, "_ExperimentalConfig", None)
     # trace_only: creates no Python objects for events.
     for options in ({"trace_only": not with_stack}, {}):
         try:
-            return kind and kind(profile_all_threads=True, **options)
+            return kind and kind(profile_all_threads=all_threads, **options)
         except TypeError:  # an option that this version does not have
             continue
     return None
