@@ -354,6 +354,23 @@ class Questions(WithSample):
                 self.trace.export(self.file("g.csv"), **options)
         with open(self.file("g.csv")) as file:
             self.assertEqual(len(file.readlines()), 6)
+        for name, options, message in (
+            ("g.csv", {}, "a csv file holds one table"),
+            ("g.csv", {"table": "gpu_op", "start": "soon"}, "soon"),
+            ("t.json", {"end": "1ms"}, "a time range has no effect on format 'chrome'"),
+            ("t.json", {"table": "gpu_op"}, "table has no effect"),
+            ("t.json", {"limit": 3}, "limit has no effect"),
+        ):
+            with self.subTest(message), self.assertRaisesRegex(errors.InvalidError, message):
+                self.trace.export(self.file(name), **options)
+        with self.assertRaises(errors.CanceledError):
+            self.trace.export(path, progress=lambda *_: True)
+        with open(self.file("g.csv")) as file:
+            self.assertEqual(len(file.readlines()), 6)
+        self.assertEqual([name for name in os.listdir(self.folder.name) if name.endswith(".part")], [])
+        self.trace.export(path + ".gz")
+        with gzip.open(path + ".gz", "rt") as file:
+            self.assertEqual(json.load(file), events)
         for call in (
             lambda: self.trace.export(self.path, "chrome"),
             lambda: tracesmith.import_(path, os.path.join(self.folder.name, ".", "t.json")),

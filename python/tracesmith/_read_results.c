@@ -660,7 +660,7 @@ PyObject *job_export(PyObject *self, PyObject *arguments, PyObject *keywords)
 	return exporting.left_out;
 }
 
-/* [(name, doc, [endings])] */
+/* [(name, doc, (ending, ending), takes_table, takes_range, takes_limit)] */
 PyObject *list_exporters(PyObject *self, PyObject *arguments)
 {
 	PyObject *list = PyList_New(0);
@@ -670,8 +670,13 @@ PyObject *list_exporters(PyObject *self, PyObject *arguments)
 	(void)self;
 	(void)arguments;
 	for (size_t i = 0; list && i < count; i++) {
-		PyObject *item = Py_BuildValue("ss(zz)", exporters[i].name, exporters[i].doc,
-					       exporters[i].endings[0], exporters[i].endings[1]);
+		const struct ts_exporter *exporter = &exporters[i];
+		PyObject *item =
+			Py_BuildValue("ss(zz)NNN", exporter->name, exporter->doc,
+				      exporter->endings[0], exporter->endings[1],
+				      PyBool_FromLong((exporter->takes & TS_EXPORT_TABLE) != 0),
+				      PyBool_FromLong((exporter->takes & TS_EXPORT_RANGE) != 0),
+				      PyBool_FromLong((exporter->takes & TS_EXPORT_LIMIT) != 0));
 
 		if (!item || PyList_Append(list, item))
 			Py_CLEAR(list);

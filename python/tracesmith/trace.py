@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import html
 import json
 import operator
@@ -21,7 +22,7 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from . import _read
 from .errors import InvalidError, NotFoundError, TraceWarning
@@ -492,30 +493,40 @@ class Trace:
     ) -> list[tuple[str, int, str]]:
         """Writes a file in another format: chrome, perfetto, csv (with ``table``), folded ...
 
-        The file name extension selects the format unless ``format`` is given. ``trace`` is the index
+        The file name extension selects the format unless ``format`` is given; ``.gz`` compresses the
+        file. ``table``, ``start``, ``end`` and ``limit`` are for csv, the last three also for dot. ``trace`` is the index
         of the trace in a job. Returns what the format cannot represent: table, number of rows,
         reason.
         """
         name = os.fsdecode(path)
-        if format is None:
-            format = _format_of(name)
+        exporter = _exporter(name, format)
         # Errors are raised before an existing file is overwritten.
-        elif format not in [known for known, _, _ in _read.exporters()]:
-            raise NotFoundError(f"unknown format {format!r}; {_formats()}")
         if table is not None and table not in TABLES:
             raise NotFoundError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+        if table is None and exporter.takes_table:
+            raise InvalidError(f"a {exporter.name} file holds one table: pass table=...")
+        for option, is_given, has_effect in (
+            ("table", table is not None, exporter.takes_table),
+            ("a time range", start is not None or end is not None, exporter.takes_range),
+            ("limit", limit != 0, exporter.takes_limit),
+        ):
+            if is_given and not has_effect:
+                raise InvalidError(f"{option} has no effect on format {exporter.name!r}")
         for trace_name in self.names:
             if isinstance(trace_name, str) and _is_same_file(trace_name, name):
                 raise InvalidError(f"output {name!r} is also the trace {trace_name!r}; choose another name")
         if not 0 <= trace < len(self):
             raise IndexError("no such trace")
-        with builtins.open(name, "wb") as file:
+        first, last = 0, 0
+        if start is not None or end is not None:
+            first, last = _bound(self, start, -(2**63)), _bound(self, end, 2**63 - 1)
+        with _output(name) as file:
             return self._job.export(
                 file.fileno(),
-                format,
+                exporter.name,
                 table=table,
-                start=0 if start is None and end is None else _bound(self, start, -(2**63)),
-                end=0 if start is None and end is None else _bound(self, end, 2**63 - 1),
+                start=first,
+                end=last,
                 limit=limit,
                 progress=progress,
                 trace=trace,
@@ -596,20 +607,65 @@ def _options(options: dict[str, Any], times: Collection[str] = ()) -> dict[str, 
     return texts
 
 
-def _format_of(path: str) -> str:
-    best = ""
-    name = ""
-    for format, _, endings in _read.exporters():
-        for ending in endings:
-            if ending and path.endswith(ending) and len(ending) > len(best):
-                best, name = ending, format
-    if not name:
-        raise InvalidError(f"the extension of {path!r} is not that of a known format; {_formats()}")
-    return name
+class _Exporter(NamedTuple):
+    name: str
+    doc: str
+    endings: tuple[str | None, str | None]
+    takes_table: bool
+    takes_range: bool
+    takes_limit: bool
 
 
-def _formats() -> str:
-    return "give one of " + ", ".join(format for format, _, _ in _read.exporters())
+def _exporter(path: str, format: str | None) -> _Exporter:
+    """The exporter of a format, or for a file with this name."""
+    exporters = [_Exporter(*exporter) for exporter in _read.exporters()]
+    formats = "give one of " + ", ".join(exporter.name for exporter in exporters)
+    if format is not None:
+        for exporter in exporters:
+            if exporter.name == format:
+                return exporter
+        raise NotFoundError(f"unknown format {format!r}; {formats}")
+    name = path[: -len(".gz")] if path.endswith(".gz") else path
+    found = [
+        (len(ending), exporter)
+        for exporter in exporters
+        for ending in exporter.endings
+        if ending and name.endswith(ending)
+    ]
+    if not found:
+        raise InvalidError(f"the extension of {path!r} is not that of a known format; {formats}")
+    return max(found, key=operator.itemgetter(0))[1]
+
+
+@contextlib.contextmanager
+def _output(path: str) -> Iterator[Any]:
+    """A file to write to, which replaces the one of that name when it is complete."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        # Pipes and devices have nothing to preserve.
+        with builtins.open(path, "wb") as file:
+            yield file
+        return
+    target = os.path.realpath(path)
+    part = target + ".part"
+    try:
+        with builtins.open(part, "wb") as file:
+            if path.endswith(".gz"):
+                import gzip
+                import shutil
+                import tempfile
+
+                with tempfile.TemporaryFile(dir=os.path.dirname(target)) as plain:
+                    yield plain
+                    plain.seek(0)
+                    with gzip.GzipFile("", "wb", 6, file) as compressed:
+                        shutil.copyfileobj(plain, compressed, 1 << 20)
+            else:
+                yield file
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 def _is_same_file(a: str, b: str) -> bool:
