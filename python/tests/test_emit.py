@@ -91,6 +91,14 @@ class Disabled(unittest.TestCase):
             with self.assertRaises(TypeError):
                 call()
 
+    def test_values_that_need_work_are_not_read(self):
+        class Slow:
+            def __str__(self):
+                raise AssertionError
+
+        with tracesmith.span("a", n=1, x=Slow()), tracesmith.span("b", x=Slow(), y=[Slow()]):
+            pass
+
     def test_methods_of_spans_take_spans_only(self):
         kind = type(tracesmith.span("a"))
 
@@ -161,7 +169,7 @@ class Events(ProgramTest):
             [row["args"] for row in found if row["name"] == "memory"],
             [{"used": 5, "free": 2.5}, {"used": 6}],
         )
-        self.assertAlmostEqual(by_name["late"]["duration"], 2_500_000, delta=2)
+        self.assertAlmostEqual(by_name["late"]["duration"], 2_500_000, delta=1000)
         self.assertEqual(by_name["late"]["tid"], outer["tid"])
         self.assertEqual(by_name["lane"]["tid"], 7)
         self.assertEqual([row["args"]["step"] for row in found if row["name"] == "step"], [5, 6])
@@ -180,7 +188,11 @@ class Events(ProgramTest):
                 pass
             class Broken:
                 def __str__(self): raise OSError("no text")
+            class Unhashable(str):
+                def __hash__(self): raise OSError("no hash")
+                def __eq__(self, other): raise OSError("not comparable")
 
+            tracesmith.instant(Unhashable("odd"), Unhashable("texts"), **{Text("key"): 1})
             tracesmith.instant("values", int=-1, big=2**64, least=-2**63, index=Index(),
                 real=Real(), enum=Color.RED, text=Text("t"), none=None, list=[1],
                 inf=float("inf"), false=False)
@@ -193,6 +205,7 @@ class Events(ProgramTest):
                 tracesmith.instant("raised")
         """)
         by_name = {row["name"]: row for row in found}
+        self.assertEqual(by_name["odd"]["args"], {"key": 1})
         values = by_name["values"]["args"]
         self.assertEqual(values["int"], -1)
         self.assertEqual(values["big"], str(2**64))
@@ -207,6 +220,35 @@ class Events(ProgramTest):
         self.assertEqual(by_name["mixed"]["args"], mixed)
         self.assertIn("raised", by_name)
         self.assertNotIn("broken", by_name)
+
+    def test_a_span_that_was_made_before_the_recording_has_its_values(self):
+        self.run_program("""
+            import tracesmith
+
+            class Text:
+                def __str__(self): return "text"
+            class Broken:
+                def __str__(self): raise OSError("no text")
+
+            span = tracesmith.span("early", n=1, x=Text(), name="x")
+            broken = tracesmith.span("broken", x=Broken())
+            many = tracesmith.span("many", **{f"k{i:02}": Text() for i in range(40)})
+            decorated = tracesmith.traced("decorated", x=Text())(lambda: None)
+            tracesmith.start("t.sbt")
+            with span, span, many:
+                decorated()
+                try:
+                    with broken:
+                        raise AssertionError
+                except OSError:
+                    pass
+            tracesmith.stop()
+        """)
+        found = rows(self.path("t.sbt"))
+        self.assertEqual([row["name"] for row in found], ["early", "early", "many", "decorated"])
+        self.assertEqual(found[0]["args"], {"n": 1, "x": "text", "name": "x"})
+        self.assertEqual(len(found[2]["args"]), 32)
+        self.assertEqual(found[3]["args"], {"x": "text"})
 
     def test_unusual_names(self):
         names = ["", "Umlaute äöü", "\u65e5\u672c\u8a9e", "\U0001f600", "new\nline", "a" * 3000]
@@ -469,6 +511,26 @@ class Decorators(ProgramTest):
         self.assertEqual([row["name"] for row in found], ["generator"] * (4 + 2))
 
 
+    def test_a_traced_function_is_of_the_same_kind(self):
+        import inspect
+
+        def plain(): ...
+        def generator():
+            yield
+        async def coroutine(): ...
+        async def async_generator():
+            yield
+
+        for function in plain, generator, coroutine, async_generator:
+            traced = tracesmith.traced(function)
+            for test in (
+                inspect.isgeneratorfunction,
+                inspect.iscoroutinefunction,
+                inspect.isasyncgenfunction,
+            ):
+                self.assertEqual(test(traced), test(function), (test, function))
+
+
 class Tasks(ProgramTest):
     def test_spans_of_tasks_that_take_turns_do_not_mix(self):
         found = self.traced("""
@@ -557,6 +619,86 @@ class Tasks(ProgramTest):
         """)
         self.assertEqual([row["name"] for row in found], ["wait", "next"])
         self.assertTrue(all(row["duration"] >= 0 for row in found))
+
+
+    def test_a_span_that_ends_outside_its_task_ends_itself_only(self):
+        found = self.traced("""
+            import asyncio, gc, tracesmith
+
+            async def items():
+                with tracesmith.span("generator"):
+                    for i in range(5):
+                        yield i
+
+            async def consume():
+                async for i in items():
+                    break  # another task closes the generator
+
+            async def wait():
+                with tracesmith.span("dropped"):
+                    await asyncio.sleep(60)
+
+            async def main():
+                await asyncio.gather(*(asyncio.create_task(consume()) for _ in range(3)))
+                gc.collect()
+                await asyncio.sleep(0.001)
+
+            def drop():
+                loop = asyncio.new_event_loop()
+                task = loop.create_task(wait())
+                loop.run_until_complete(asyncio.sleep(0))
+                loop.close()
+                loop.set_exception_handler(lambda loop, context: None)
+                del task, loop
+                gc.collect()
+
+            with tracesmith.span("outer"), tracesmith.span("inner"):
+                asyncio.run(main())
+                drop()
+                tracesmith.instant("still open")
+        """)
+        mark = found.pop()
+        self.assertEqual(mark["name"], "still open")
+        own = [row for row in found if row["tid"] == mark["tid"]]
+        self.assertEqual([row["name"] for row in own], ["outer", "inner"])
+        for row in own:
+            self.assertGreater(end_of(row), mark["start"])
+        others = [row for row in found if row["tid"] != mark["tid"]]
+        self.assertEqual([row["name"] for row in others], ["generator"] * 3 + ["dropped"])
+        for row in others:
+            self.assertGreaterEqual(row["duration"], 0)
+            self.assertLess(end_of(row), mark["start"])
+        self.assertEqual(len({row["tid"] for row in others}), 3)
+
+    def test_spans_that_are_open_while_recording_starts_and_stops(self):
+        self.run_program("""
+            import asyncio, tracesmith
+
+            async def request(n):
+                with tracesmith.span("request"):
+                    await asyncio.sleep(0)
+                    if n == 0:
+                        tracesmith.start("t.sbt")
+                    await asyncio.sleep(0)
+                    with tracesmith.span("part", n=n):
+                        await asyncio.sleep(0)
+                if n == 1:
+                    tracesmith.stop()
+
+            async def main():
+                await asyncio.gather(*(request(n) for n in range(10)))
+
+            with tracesmith.span("program"):
+                for i in range(2):
+                    asyncio.run(main())
+                tracesmith.start("t.sbt")
+                with tracesmith.span("last"):
+                    tracesmith.instant("mark")
+            tracesmith.stop()
+        """)
+        found = rows(self.path("t.sbt"))
+        self.assertEqual([row["name"] for row in found], ["last", "mark"])
+        self.assertEqual({row["pid"] for row in found}, {row["tid"] for row in found})
 
 
 class Logging(ProgramTest):

@@ -36,34 +36,6 @@ static inline bool take_texts(const struct state *state, const char *function,
 	return false;
 }
 
-static PyObject *span_with_values(struct state *state, PyObject *name, PyObject *category,
-				  PyObject *const *objects, PyObject *keywords)
-{
-	struct values values;
-	struct site *site;
-	Span *span;
-
-	if (!emit_take_values(&values, objects, PyTuple_Size(keywords)))
-		return NULL;
-	site = site_for(state, name, category, keywords, values.types, KIND_BEGIN);
-	span = site || !PyErr_Occurred() ? emit_new_span(state, site, values.count) : NULL;
-	if (!span) {
-		emit_release_values(&values);
-		return NULL;
-	}
-	for (unsigned int i = 0; i < values.count; i++) {
-		span->values[i].word = values.words[1 + i];
-		span->values[i].owner = values.owners[i];
-	}
-	if (!site) {
-		Py_INCREF(span->name = name);
-		Py_INCREF(span->category = category);
-		Py_INCREF(span->keywords = keywords);
-		span->types = values.types;
-	}
-	return (PyObject *)span;
-}
-
 static PyObject *loose_span(struct state *state, PyObject *name, PyObject *category)
 {
 	Span *span = PyErr_Occurred() ? NULL : emit_new_span(state, NULL, 0);
@@ -87,7 +59,7 @@ static PyObject *do_span(PyObject *module, PyObject *const *args, Py_ssize_t cou
 	if (!take_texts(state, "span", args, count, &name, &category))
 		return NULL;
 	if (keywords && PyTuple_Size(keywords))
-		return span_with_values(state, name, category, args + count, keywords);
+		return emit_span_with_values(state, name, category, args + count, keywords);
 	site = site_for(state, name, category, NULL, 0, KIND_BEGIN);
 	if (UNLIKELY(!site))
 		return loose_span(state, name, category);
@@ -397,14 +369,14 @@ static bool fill_state(struct state *state)
 	PyObject *sys = PyImport_ImportModule("sys");
 
 	state->texts = PyDict_New();
-	state->lanes = PyDict_New();
+	state->lane_numbers = PyDict_New();
 	state->empty = PyUnicode_InternFromString("");
 	state->asyncio_name = PyUnicode_InternFromString("_asyncio");
 	state->modules = sys ? PyObject_GetAttrString(sys, "modules") : NULL;
 	state->lanes_used = calloc(LANES_MOST / 64, sizeof(uint64_t));
 	state->span_type = emit_new_span_type();
 	Py_XDECREF(sys);
-	return state->texts && state->lanes && state->empty && state->asyncio_name &&
+	return state->texts && state->lane_numbers && state->empty && state->asyncio_name &&
 	       state->modules && state->lanes_used && state->span_type && emit_make_space(state);
 }
 

@@ -87,7 +87,9 @@ struct state {
 	Py_ssize_t modules_seen;
 	PyObject *asyncio_name;
 	PyObject *running_loop, *current_task; /* functions of _asyncio; NULL: not imported yet */
-	PyObject *lanes;      /* dict: address of a task to (lane << 32 | open spans) */
+	PyObject *lane_numbers; /* dict: address of a task to the number of its lane */
+	struct lane *lanes;     /* by number */
+	size_t lane_space;
 	uint64_t *lanes_used; /* a bit for each */
 	size_t lane_count;    /* of those in use */
 	int64_t steps;
@@ -206,14 +208,6 @@ static inline void emit_site(struct ts_emit_site *site, const uint64_t *words)
 		ts_emit_0(site);
 }
 
-/* ---- _emit_tasks.c ---- */
-
-/*
- * The track for a span that begins (`change` 1) or ends (-1) here, in a task of asyncio; false: the
- * thread's own.
- */
-bool emit_lane_of(struct state *state, int change, int64_t *ret_track);
-
 /* ---- _emit_spans.c ---- */
 
 typedef struct {
@@ -222,6 +216,8 @@ typedef struct {
 	PyObject *name, *category; /* for these */
 	PyObject *keywords;
 	uint64_t types;
+	bool is_deferred; /* `values` are the objects of the call: it was made while nothing
+			     recorded */
 	/* Of a shared object: its bound methods, which each `with` would allocate otherwise. */
 	PyObject *enter, *exit;
 	struct {
@@ -230,11 +226,55 @@ typedef struct {
 	} values[];
 } Span;
 
+/* Reads the values of a call, unless that may be slow and nothing records. */
+PyObject *emit_span_with_values(struct state *state, PyObject *name, PyObject *category,
+				PyObject *const *objects, PyObject *keywords);
 PyTypeObject *emit_new_span_type(void);
 Span *emit_new_span(struct state *state, struct site *site, Py_ssize_t values);
 /* The shared object of a name; never freed. */
 PyObject *emit_new_shared_span(struct state *state, struct site *site);
 /* A function of tracesmith.emit, called with these objects; the second may be NULL. */
 PyObject *emit_call_python(const char *name, PyObject *first, PyObject *second);
+
+/* ---- _emit_tasks.c ---- */
+
+/* The innermost spans that have begun on a thread outside of tasks. */
+#define OWN_SPANS_MOST 7u
+struct own_spans {
+	size_t count; /* all of them */
+	const Span *spans[OWN_SPANS_MOST];
+};
+extern __thread struct own_spans emit_own __attribute__((tls_model("initial-exec")));
+
+static inline void emit_begin_own(const Span *span)
+{
+	size_t i = emit_own.count++;
+
+	if (LIKELY(i < OWN_SPANS_MOST))
+		emit_own.spans[i] = span;
+}
+
+bool emit_end_own_slowly(const Span *span);
+
+/* False: it has not begun on this thread, or not while something recorded. */
+static inline bool emit_end_own(const Span *span)
+{
+	size_t count = emit_own.count;
+
+	if (!count)
+		return false;
+	if (UNLIKELY(count > OWN_SPANS_MOST || emit_own.spans[count - 1] != span))
+		return emit_end_own_slowly(span);
+	emit_own.count--;
+	return true;
+}
+
+/* Where a span has begun. */
+enum place { PLACE_NONE, PLACE_THREAD, PLACE_TRACK };
+
+/* For a span that begins here: false: the thread's own track. */
+bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_track);
+/* For one that ends here, in the task where it began or elsewhere. */
+enum place emit_end_anywhere(struct state *state, const Span *span, int64_t *ret_track);
 
 #endif

@@ -111,15 +111,37 @@ bool emit_make_space(struct state *state)
 	return true;
 }
 
+/* Without strings of a subclass, which may have any hash; a new reference. */
+static PyObject *exact_of(PyObject *object)
+{
+	Py_ssize_t count, i = 0;
+	PyObject *copy;
+
+	if (PyUnicode_Check(object))
+		return PyUnicode_CheckExact(object) ? Py_NewRef(object)
+						    : PyUnicode_FromObject(object);
+	count = PyTuple_Size(object);
+	while (i < count && PyUnicode_CheckExact(PyTuple_GetItem(object, i)))
+		i++;
+	if (LIKELY(i == count))
+		return Py_NewRef(object);
+	copy = PyTuple_New(count);
+	for (i = 0; copy && i < count; i++) {
+		PyObject *text = exact_of(PyTuple_GetItem(object, i));
+
+		if (!text || PyTuple_SetItem(copy, i, text))
+			Py_CLEAR(copy);
+	}
+	return copy;
+}
+
 /*
  * The one object of that content by which sites are found: of texts the interned one, as constants
  * of code are. A new reference. NULL without an exception: there are too many already.
  */
 static PyObject *canonical(struct state *state, PyObject *object)
 {
-	/* A subclass may have any hash. */
-	bool is_subclass = PyUnicode_Check(object) && !PyUnicode_CheckExact(object);
-	PyObject *exact = is_subclass ? PyUnicode_FromObject(object) : Py_NewRef(object), *found;
+	PyObject *exact = exact_of(object), *found;
 
 	if (!exact)
 		return NULL;

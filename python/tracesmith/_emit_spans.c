@@ -20,8 +20,90 @@ Span *emit_new_span(struct state *state, struct site *site, Py_ssize_t values)
 		span->name = span->category = span->keywords = NULL;
 		span->enter = span->exit = NULL;
 		span->types = 0;
+		span->is_deferred = false;
 	}
 	return span;
+}
+
+static void set_texts(Span *span, PyObject *name, PyObject *category, PyObject *keywords)
+{
+	Py_INCREF(span->name = name);
+	Py_INCREF(span->category = category);
+	Py_INCREF(span->keywords = keywords);
+}
+
+/* Methods of others may take long: str() of a tensor waits for its device. */
+static bool is_plain(PyObject *object)
+{
+	const PyTypeObject *type = Py_TYPE(object);
+
+	if (LIKELY(type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type))
+		return true;
+	return PyUnicode_Check(object) || PyLong_Check(object) || PyFloat_Check(object);
+}
+
+/*
+ * A span that reads its values when it begins, if something records then. NULL without an
+ * exception: they are plain.
+ */
+static Span *deferred_span(struct state *state, PyObject *name, PyObject *category,
+			   PyObject *const *objects, PyObject *keywords)
+{
+	Py_ssize_t count = PyTuple_Size(keywords), plain = 0;
+	Span *span;
+
+	if (count > (Py_ssize_t)FIELDS_MOST)
+		count = FIELDS_MOST;
+	while (plain < count && is_plain(objects[plain]))
+		plain++;
+	if (plain == count)
+		return NULL;
+	span = emit_new_span(state, NULL, count);
+	if (span) {
+		set_texts(span, name, category, keywords);
+		span->is_deferred = true;
+		for (Py_ssize_t i = 0; i < count; i++)
+			Py_INCREF(span->values[i].owner = objects[i]);
+	}
+	return span;
+}
+
+static Span *span_of_values(struct state *state, PyObject *name, PyObject *category,
+			    PyObject *const *objects, PyObject *keywords)
+{
+	struct values values;
+	struct site *site;
+	Span *span;
+
+	if (!emit_take_values(&values, objects, PyTuple_Size(keywords)))
+		return NULL;
+	site = site_for(state, name, category, keywords, values.types, KIND_BEGIN);
+	span = site || !PyErr_Occurred() ? emit_new_span(state, site, values.count) : NULL;
+	if (!span) {
+		emit_release_values(&values);
+		return NULL;
+	}
+	for (unsigned int i = 0; i < values.count; i++) {
+		span->values[i].word = values.words[1 + i];
+		span->values[i].owner = values.owners[i];
+	}
+	if (!site) {
+		set_texts(span, name, category, keywords);
+		span->types = values.types;
+	}
+	return span;
+}
+
+PyObject *emit_span_with_values(struct state *state, PyObject *name, PyObject *category,
+				PyObject *const *objects, PyObject *keywords)
+{
+	Span *span = NULL;
+
+	if (UNLIKELY(!ts_enabled()))
+		span = deferred_span(state, name, category, objects, keywords);
+	if (!span && !PyErr_Occurred())
+		span = span_of_values(state, name, category, objects, keywords);
+	return (PyObject *)span;
 }
 
 /* ---- spans ---- */
@@ -51,13 +133,16 @@ static void begin_with_values(const Span *span, struct ts_emit_site *site, int64
 	emit_site(site, words);
 }
 
-static void begin(Span *span)
+/* `self`: the span of the program, which a deferred one is made for. */
+static void begin(const Span *span, const Span *self)
 {
 	int64_t track = TS_TRACK_THREAD;
-	bool has_track = emit_lane_of(span->state, 1, &track);
+	bool has_track = emit_begin_in_task(span->state, self, &track);
 
+	if (!has_track)
+		emit_begin_own(self);
 	if (UNLIKELY(!span->site))
-		begin_loose(span, has_track ? track : TS_TRACK_THREAD);
+		begin_loose(span, track);
 	else if (Py_SIZE(span))
 		begin_with_values(span, has_track ? &span->site->on_track : &span->site->plain,
 				  track);
@@ -67,23 +152,52 @@ static void begin(Span *span)
 		ts_emit_0(&span->site->plain);
 }
 
-static void end(Span *span)
+/* False with an exception. */
+static bool begin_deferred(const Span *span)
 {
+	PyObject *objects[FIELDS_MOST];
+	Span *of_now;
+
+	for (Py_ssize_t i = 0; i < Py_SIZE(span); i++)
+		objects[i] = span->values[i].owner;
+	of_now = span_of_values(span->state, span->name, span->category, objects, span->keywords);
+	if (!of_now)
+		return false;
+	begin(of_now, span);
+	Py_DECREF(of_now);
+	return true;
+}
+
+/* Also while nothing records, so that the span is known to have ended. */
+static void end(const Span *span)
+{
+	enum place place;
 	int64_t track;
 
 	/* Asking for the running task costs 40 ns. */
-	if (UNLIKELY(__atomic_load_n(&span->state->lane_count, __ATOMIC_RELAXED)) &&
-	    emit_lane_of(span->state, -1, &track))
-		ts_emit_1(&end_on_track_site, (uint64_t)track);
+	if (UNLIKELY(__atomic_load_n(&span->state->lane_count, __ATOMIC_RELAXED)))
+		place = emit_end_anywhere(span->state, span, &track);
 	else
+		place = emit_end_own(span) ? PLACE_THREAD : PLACE_NONE;
+	if (UNLIKELY(!ts_enabled()))
+		return;
+	if (LIKELY(place == PLACE_THREAD))
 		ts_emit_0(&end_site);
+	else if (place == PLACE_TRACK)
+		ts_emit_1(&end_on_track_site, (uint64_t)track);
 }
 
 static PyObject *span_enter(PyObject *self, PyObject *unused)
 {
+	const Span *span = (const Span *)self;
+
 	(void)unused;
-	if (ts_enabled())
-		begin((Span *)self);
+	if (ts_enabled()) {
+		if (LIKELY(!span->is_deferred))
+			begin(span, span);
+		else if (!begin_deferred(span))
+			return NULL;
+	}
 	Py_INCREF(self);
 	return self;
 }
@@ -92,8 +206,7 @@ static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t cou
 {
 	(void)args;
 	(void)count;
-	if (ts_enabled())
-		end((Span *)self);
+	end((const Span *)self);
 	Py_RETURN_NONE;
 }
 
@@ -215,8 +328,8 @@ static bool is_span(const Method *method, PyObject *object)
 {
 	if (LIKELY(Py_TYPE(object) == method->span_type))
 		return true;
-	PyErr_Format(PyExc_TypeError, "%s() is a method of spans, not of %R",
-		     method->method->ml_name, object);
+	PyErr_Format(PyExc_TypeError, "%s() requires a span, not %R", method->method->ml_name,
+		     object);
 	return false;
 }
 

@@ -2,7 +2,9 @@
 /*
  * Spans of tasks of asyncio. Spans of one thread nest, but those of its tasks, which take turns, do
  * not. A task with open spans has a lane: a track of its own, which another task takes when it has
- * none any more.
+ * none any more. A span may end elsewhere: an asynchronous generator that is not exhausted is
+ * closed by another task, a coroutine that is not awaited to its end by whoever drops it. So lanes
+ * know their spans.
  */
 #include "_emit.h"
 
@@ -68,67 +70,178 @@ static void *running_task(struct state *state)
 	return task == Py_None ? NULL : task;
 }
 
-static int64_t free_lane(struct state *state)
-{
-	for (size_t i = 0; i < LANES_MOST / 64; i++) {
-		if (state->lanes_used[i] != UINT64_MAX) {
-			int bit = __builtin_ctzll(~state->lanes_used[i]);
+/* ---- lanes: all with the lock ---- */
 
-			state->lanes_used[i] |= UINT64_C(1) << bit;
-			__atomic_add_fetch(&state->lane_count, 1, __ATOMIC_RELAXED);
-			return (int64_t)(i * 64) + bit;
-		}
-	}
-	return -1;
+struct lane {
+	void *task;
+	const Span **spans; /* that are open */
+	size_t open, space;
+};
+
+static struct lane *lane_of(const struct state *state, PyObject *task)
+{
+	PyObject *number = PyDict_GetItemWithError(state->lane_numbers, task);
+
+	return number ? &state->lanes[PyLong_AsSize_t(number)] : NULL;
 }
 
-/* Adds `change` (1, -1) to the open spans of a task; returns its lane, -1: none. */
-static int64_t count_lane(struct state *state, void *task, int change)
+static bool make_room_for_lane(struct state *state, size_t number)
 {
-	PyObject *key = PyLong_FromVoidPtr(task), *found, *value;
-	int64_t lane = -1;
-	uint64_t open = 0;
+	size_t space = state->lane_space ? state->lane_space * 2 : 64;
+	struct lane *lanes;
 
-	if (!key)
-		return -1;
-	LOCK(state);
-	found = PyDict_GetItemWithError(state->lanes, key);
-	if (found) {
-		uint64_t word = PyLong_AsUnsignedLongLong(found);
-
-		lane = (int64_t)(word >> 32);
-		open = word & UINT32_MAX;
-	} else if (change > 0) {
-		lane = free_lane(state);
-	}
-	if (lane >= 0) {
-		open += (uint64_t)change;
-		if (open) {
-			value = PyLong_FromUnsignedLongLong((uint64_t)lane << 32 | open);
-			if (value)
-				PyDict_SetItem(state->lanes, key, value);
-			Py_XDECREF(value);
-		} else {
-			PyDict_DelItem(state->lanes, key);
-			state->lanes_used[lane / 64] &= ~(UINT64_C(1) << (lane % 64));
-			__atomic_sub_fetch(&state->lane_count, 1, __ATOMIC_RELAXED);
-		}
-	}
-	UNLOCK(state);
-	Py_DECREF(key);
-	PyErr_Clear();
-	return lane;
+	if (number < state->lane_space)
+		return true;
+	lanes = realloc(state->lanes, space * sizeof(*lanes));
+	if (!lanes)
+		return false;
+	memset(lanes + state->lane_space, 0, (space - state->lane_space) * sizeof(*lanes));
+	state->lanes = lanes;
+	state->lane_space = space;
+	return true;
 }
 
-/* The track for a span that begins or ends here; false: the thread's own. */
-bool emit_lane_of(struct state *state, int change, int64_t *ret_track)
+/* The lowest that is free; NULL: there is none. */
+static struct lane *take_lane(struct state *state, void *task, PyObject *key)
+{
+	PyObject *value;
+	size_t number = 0;
+	int rc;
+
+	while (number < LANES_MOST && state->lanes_used[number / 64] == UINT64_MAX)
+		number += 64;
+	if (number >= LANES_MOST)
+		return NULL;
+	number += (size_t)__builtin_ctzll(~state->lanes_used[number / 64]);
+	value = make_room_for_lane(state, number) ? PyLong_FromSize_t(number) : NULL;
+	if (!value)
+		return NULL;
+	rc = PyDict_SetItem(state->lane_numbers, key, value);
+	Py_DECREF(value);
+	if (rc)
+		return NULL;
+	state->lanes_used[number / 64] |= UINT64_C(1) << (number % 64);
+	__atomic_add_fetch(&state->lane_count, 1, __ATOMIC_RELAXED);
+	state->lanes[number].task = task;
+	return &state->lanes[number];
+}
+
+static void give_back_lane(struct state *state, struct lane *lane)
+{
+	size_t number = (size_t)(lane - state->lanes);
+	PyObject *key = PyLong_FromVoidPtr(lane->task);
+
+	if (!key || PyDict_DelItem(state->lane_numbers, key))
+		PyErr_Clear();
+	Py_XDECREF(key);
+	state->lanes_used[number / 64] &= ~(UINT64_C(1) << (number % 64));
+	__atomic_sub_fetch(&state->lane_count, 1, __ATOMIC_RELAXED);
+}
+
+static bool add_span(struct lane *lane, const Span *span)
+{
+	if (lane->open == lane->space) {
+		size_t space = lane->space ? lane->space * 2 : 4;
+		const Span **spans = realloc(lane->spans, space * sizeof(*spans));
+
+		if (!spans)
+			return false;
+		lane->spans = spans;
+		lane->space = space;
+	}
+	lane->spans[lane->open++] = span;
+	return true;
+}
+
+/* Removes the innermost one; false: there is none. */
+static bool remove_span(const Span **spans, size_t *count, const Span *span)
+{
+	for (size_t i = *count; i-- > 0;) {
+		if (spans[i] == span) {
+			memmove(&spans[i], &spans[i + 1], (*count - i - 1) * sizeof(*spans));
+			--*count;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Of a coroutine or generator that another task closes, or nobody. */
+static struct lane *remove_from_any(struct state *state, const Span *span)
+{
+	for (size_t i = 0; i < state->lane_space; i++)
+		if (remove_span(state->lanes[i].spans, &state->lanes[i].open, span))
+			return &state->lanes[i];
+	return NULL;
+}
+
+/* ---- spans ---- */
+
+__thread struct own_spans emit_own __attribute__((tls_model("initial-exec")));
+
+bool emit_end_own_slowly(const Span *span)
+{
+	/* Which these are is not known. */
+	if (emit_own.count > OWN_SPANS_MOST) {
+		emit_own.count--;
+		return true;
+	}
+	return remove_span(emit_own.spans, &emit_own.count, span);
+}
+
+bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_track)
 {
 	void *task = running_task(state);
-	int64_t lane;
+	struct lane *lane;
+	PyObject *key;
 
 	if (LIKELY(!task))
 		return false;
-	lane = count_lane(state, task, change);
-	*ret_track = TS_TRACK_ASYNC + lane;
-	return lane >= 0;
+	key = PyLong_FromVoidPtr(task);
+	if (!key) {
+		PyErr_Clear();
+		return false;
+	}
+	LOCK(state);
+	lane = lane_of(state, key);
+	if (!lane)
+		lane = take_lane(state, task, key);
+	if (lane && !add_span(lane, span)) {
+		if (!lane->open)
+			give_back_lane(state, lane);
+		lane = NULL;
+	}
+	if (lane)
+		*ret_track = TS_TRACK_ASYNC + (lane - state->lanes);
+	UNLOCK(state);
+	Py_DECREF(key);
+	PyErr_Clear();
+	return lane != NULL;
+}
+
+enum place emit_end_anywhere(struct state *state, const Span *span, int64_t *ret_track)
+{
+	void *task = running_task(state);
+	PyObject *key = task ? PyLong_FromVoidPtr(task) : NULL;
+	enum place place = PLACE_TRACK;
+	struct lane *lane;
+
+	LOCK(state);
+	lane = key ? lane_of(state, key) : NULL;
+	if (!lane || !remove_span(lane->spans, &lane->open, span)) {
+		lane = NULL;
+		if (emit_end_own(span))
+			place = PLACE_THREAD;
+		else if (!(lane = remove_from_any(state, span)))
+			place = PLACE_NONE;
+	}
+	if (lane) {
+		*ret_track = TS_TRACK_ASYNC + (lane - state->lanes);
+		if (!lane->open)
+			give_back_lane(state, lane);
+	}
+	UNLOCK(state);
+	Py_XDECREF(key);
+	PyErr_Clear();
+	return place;
 }

@@ -23,7 +23,7 @@ from ._emit import thread_name as thread_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import Callable, Generator
     from typing import Any, TypeVar, overload
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -82,11 +82,27 @@ def _decorate(span: Span, function: Any) -> Any:
         with span:
             return await function(*args, **kwargs)
 
-    def run_async_generator(*args: Any, **kwargs: Any) -> Any:
-        return _resume_async(span, function(*args, **kwargs))
+    async def run_async_generator(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        resume, value = generator.asend, None
+        while True:
+            try:
+                with span:
+                    item = await resume(value)
+            except StopAsyncIteration:
+                return
+            try:
+                value = yield item
+                resume = generator.asend
+            except GeneratorExit:
+                with span:
+                    await generator.aclose()
+                raise
+            except BaseException as error:
+                resume, value = generator.athrow, error
 
     def run_generator(*args: Any, **kwargs: Any) -> Any:
-        return _resume(span, function(*args, **kwargs))
+        return (yield from _resume(span, function(*args, **kwargs)))
 
     def run_function(*args: Any, **kwargs: Any) -> Any:
         with span:
@@ -120,28 +136,6 @@ def _resume(span: Span, generator: Generator[Any, Any, Any]) -> Generator[Any, A
             raise
         except BaseException as error:
             resume, value = generator.throw, error
-
-
-async def _resume_async(
-    span: Span, generator: AsyncGenerator[Any, Any]
-) -> AsyncGenerator[Any, Any]:
-    resume: Any = generator.asend
-    value = None
-    while True:
-        try:
-            with span:
-                item = await resume(value)
-        except StopAsyncIteration:
-            return
-        try:
-            value = yield item
-            resume = generator.asend
-        except GeneratorExit:
-            with span:
-                await generator.aclose()
-            raise
-        except BaseException as error:
-            resume, value = generator.athrow, error
 
 
 # `async with span(...)`: nothing in it suspends, so these only begin and end the span.
