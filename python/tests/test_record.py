@@ -151,6 +151,7 @@ class Record(ProgramTest):
             error(lambda: tracesmith.start(""))
             error(lambda: tracesmith.start("x" * 2000))
             error(lambda: tracesmith.start("%r.sbt"))
+            error(lambda: tracesmith.start("folder/"))
         """)
         # Before the first start, a live directory that is not the user's alone.
         output += self.run_program(
@@ -167,11 +168,12 @@ class Record(ProgramTest):
         lines = output.splitlines()
         self.assertEqual(
             [line.split()[0] for line in lines],
-            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "EINVAL", "EINVAL", "EPERM"],
+            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "EINVAL", "EINVAL", "EINVAL", "EPERM"],
         )
         self.assertIn("already being recorded", lines[1])
         self.assertIn("call stop()", lines[1])
-        self.assertRegex(lines[7], r"other users can access .*/others' \(chmod 700")
+        self.assertIn("name of a file", lines[7])
+        self.assertRegex(lines[8], r"other users can access .*/others' \(chmod 700")
         self.assertIn("TRACESMITH_RECORDER", lines[3])
         self.assertIn("empty", lines[4])
         self.assertIn("too long", lines[5])

@@ -63,6 +63,8 @@ static int read_options(const struct ts_start_options *options, struct agent_set
 	settings->makes_folders = ts_path_is_pattern(options->output);
 	if (!options->output[0])
 		snprintf(why, sizeof(why), "the path is empty");
+	else if (options->output[strlen(options->output) - 1] == '/')
+		snprintf(why, sizeof(why), "the path ends with '/': it needs the name of a file");
 	else if (agent_output_path(options->output, output, bytes, why))
 		return 0;
 	if (HAS(options, why_bytes) && options->ret_why && options->why_bytes)
