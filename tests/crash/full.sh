@@ -6,7 +6,7 @@ set -euo pipefail
 
 mkdir disk
 mount -t tmpfs -o size=1m tmpfs disk 2>/dev/null || { echo "skip: this user may not mount a small file system"; exit 77; }
-trap 'umount disk' EXIT
+trap 'umount -l disk' EXIT
 
 events=1000000
 is_sanitized && events=300000

@@ -312,7 +312,7 @@ done
 
 mkdir small
 if mount -t tmpfs -o size=24m tmpfs small 2>/dev/null; then
-	trap 'clean_up; umount small' EXIT
+	trap 'clean_up; umount -l small' EXIT
 	for ((i = 0; i < passes * 2; i++)); do
 		kill_on_small_disk
 	done

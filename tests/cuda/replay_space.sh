@@ -12,7 +12,7 @@ window=(--replayable --window steps:3-5)
 small() { mount -t tmpfs -o "size=$1m" tmpfs "$2" 2>/dev/null; }
 mkdir disk
 small 32 disk || { echo "skip: this user may not mount a small file system"; exit 77; }
-trap 'umount disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
+trap 'umount -l disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
 
 # The snapshot does not fit: known before it is taken.
 refuses_snapshot() { # what, trace
@@ -68,7 +68,7 @@ end() {
 	wait $pid || fail "record fails: $(cat recorded.log)"
 	expect 0 verify -q t.sbt
 }
-trap 'touch stop; kill -KILL $pid 2>/dev/null || true; umount disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
+trap 'touch stop; kill -KILL $pid 2>/dev/null || true; umount -l disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
 is_stored() { [ "$(stat -c %s t.sbt)" -gt $((REPLAY_WORK_MIB * $1 << 20)) ]; }
 is_returned() { [ "$(du -sk "$TRACESMITH_LIVE_DIR" --exclude filler | cut -f1)" -lt $((REPLAY_WORK_MIB << 10)) ]; }
 
