@@ -12,6 +12,7 @@ import gzip
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -245,6 +246,33 @@ class Facts(WithSample):
         self.assertIn("<polyline", text)
         self.assertNotIn("nan", text)
         self.assertEqual(text.count("<svg"), text.count("</svg>"))
+
+    def test_html_of_many_lanes_and_values(self):
+        path = self.file("many.sbt")
+        with tracesmith.Writer(path) as writer:
+            device = writer.device(number=0)
+            for number in range(30):
+                stream = writer.stream(device=device, number=number)
+                writer.gpu_op(start=number, duration=9, device=device, stream=stream, kind="kernel", name="<b>")
+            for number in range(30_000):
+                writer.counter(start=number * 10, name=f"<{number % 2}>", args={"value": number})
+        with tracesmith.open(path) as many:
+            text = many._repr_html_()
+        self.assertIn("; 6 rows of other streams are not shown", text)
+        self.assertNotIn("<b>", text.split("gpu_op over time")[1])
+        # Each counter is shown until the end.
+        ends = [float(line.split()[-1].split(",")[0]) for line in re.findall('points="([^"]*)"', text)]
+        self.assertEqual([end > 700 for end in ends], [True, True])
+
+    def test_html_of_extreme_values(self):
+        path = self.file("extreme.sbt")
+        with tracesmith.Writer(path) as writer:
+            for value in 10**400, float("nan"), float("inf"), 1e308, -1e308, "text", None, [1], True, 5:
+                writer.counter(start=1, args={"value": value})
+        with tracesmith.open(path) as extreme:
+            text = extreme._repr_html_()
+        self.assertIn("1 to 5", text)
+        self.assertNotRegex(text, "[ ,](nan|inf)")
 
 
 class Questions(WithSample):

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import html
 import json
+import random
+from collections.abc import Iterator
+from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -89,13 +92,24 @@ def _bars(title: str, names: list[tuple[str, int, int]]) -> str:
     return _svg(20 + len(names) * _LANE, parts)
 
 
-def _counters(trace: Trace, start: int, duration: int) -> str:
+def _sample(rows: Iterator[Any], count: int) -> Iterator[Any]:
+    """About ``_POINTS`` of the rows, at uneven distances: counters that take turns all appear."""
+    most, distance = 2 * ceil(count / _POINTS) - 1, random.Random(0)
+    for row in rows:
+        yield row
+        skipped = distance.randrange(most)
+        next(islice(rows, skipped, skipped), None)
+
+
+def _counters(trace: Trace, start: int, duration: int, count: int) -> str:
     """The first few counters over time."""
     series: dict[str, list[tuple[int, float]]] = {}
-    for row in trace.table("counter", ["start", "name", "args"], limit=_POINTS):
-        for key, value in json.loads(row.args or "{}").items():
-            if isinstance(value, (int, float)):
-                name = row.name if key in ("value", row.name) else f"{row.name} {key}"
+    for row in _sample(iter(trace.table("counter", ["start", "name", "args"])), count):
+        for key, value in json.loads(row.args or "{}", parse_int=float).items():
+            # Infinite and enormous values have no place in a picture.
+            if isinstance(value, (bool, float)) and abs(value) < 1e300:
+                name = row.name or "counter"
+                name = name if key in ("value", name) else f"{name} {key}"
                 if name in series or len(series) < _SERIES:
                     series.setdefault(name, []).append((row.start, float(value)))
     parts = []
@@ -140,13 +154,14 @@ def trace(trace: Trace) -> str:
     ):
         if name not in tables:
             continue
-        lanes, names = trace._job.overview(name, owner, number, start, end, _BINS)
+        lanes, names, others = trace._job.overview(name, owner, number, start, end, _BINS)
         lanes.sort()
         shown = [(_label(of, at, words), bins) for of, at, bins in lanes]
-        parts.append(_lanes(f"{name} over time", shown, duration))
+        title = f"{name} over time" + (f"; {others:,} rows of other {words[1]}s are not shown" if others else "")
+        parts.append(_lanes(title, shown, duration))
         if names:
             parts.append(_bars(f"{name} by name", names))
         break
     if "counter" in tables:
-        parts.append(_counters(trace, start, duration))
+        parts.append(_counters(trace, start, duration, tables["counter"]))
     return "<div>" + "<br>".join(part for part in parts if part) + "</div>"

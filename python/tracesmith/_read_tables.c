@@ -670,8 +670,8 @@ static PyObject *names_object(const struct overview *overview)
 }
 
 /*
- * overview(table, owner, number, start, end, bins) -> (lanes, names): the share of time in which
- * each lane works, and total duration and count of each name.
+ * overview(table, owner, number, start, end, bins) -> (lanes, names, rows of other lanes): the
+ * share of time in which each lane works, and total duration and count of each name.
  */
 PyObject *job_overview(PyObject *self, PyObject *arguments)
 {
@@ -704,7 +704,8 @@ PyObject *job_overview(PyObject *self, PyObject *arguments)
 	if (result)
 		raise_error(&err);
 	else
-		answer = Py_BuildValue("NN", lanes_object(&overview), names_object(&overview));
+		answer = Py_BuildValue("NNK", lanes_object(&overview), names_object(&overview),
+				       (unsigned long long)overview.left_out);
 	for (size_t i = 0; i < overview.lane_count; i++)
 		free(overview.lanes[i].busy_ns);
 	free(overview.total_ns);
