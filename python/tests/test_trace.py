@@ -537,6 +537,25 @@ class Errors(WithSample):
             # The trace is usable as before.
             self.assertEqual(len(big.slice), 300_000)
 
+    def test_a_child_that_is_forked_during_a_question(self):
+        """The call that it would wait for goes on in the parent only."""
+        ended = []
+
+        def fork(*_):
+            child = os.fork()
+            if not child:
+                signal.alarm(60)
+                try:
+                    self.trace.analyze("breakdown")
+                except errors.BusyError as error:
+                    os._exit("open the trace again" not in str(error))
+                finally:
+                    os._exit(2)
+            ended.append(os.waitpid(child, 0)[1])
+
+        self.trace.export(self.file("forked.json"), progress=fork)
+        self.assertEqual(set(ended), {0})
+
     def test_names_that_are_not_utf8(self):
         for name in b"miss\xffing.sbt", "miss\udcffing.sbt":
             with self.assertRaisesRegex(errors.NotFoundError, r"miss\\xffing.sbt"):

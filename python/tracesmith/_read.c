@@ -181,25 +181,46 @@ static struct trace_handle *new_handle(void)
 	return handle;
 }
 
+static int lock_handle(struct trace_handle *handle, struct ts_error *err)
+{
+	unsigned int self = process_generation() + 1, holder = atomic_load(&handle->holder);
+
+	if (holder && holder != self)
+		return ts_error_set(err, TS_EBUSY,
+				    "the parent process was using the trace when it forked: open "
+				    "the trace again in this process");
+	if (pthread_mutex_lock(&handle->lock))
+		return ts_error_set(err, TS_EBUSY,
+				    "the trace is in use by the call that reports progress");
+	atomic_store(&handle->holder, self);
+	return TS_OK;
+}
+
+static void unlock_handle(struct trace_handle *handle)
+{
+	atomic_store(&handle->holder, 0);
+	pthread_mutex_unlock(&handle->lock);
+}
+
 int trace_handles_lock(struct trace_handle *a, struct trace_handle *b, struct ts_error *err)
 {
 	/* Always in the same order. */
 	struct trace_handle *first = b && b < a ? b : a, *second = first == a ? b : a;
+	int result = lock_handle(first, err);
 
-	if (pthread_mutex_lock(&first->lock))
-		return ts_error_set(err, TS_EBUSY,
-				    "the trace is in use by the call that reports progress");
-	if (!second || second == first || !pthread_mutex_lock(&second->lock))
-		return TS_OK;
-	pthread_mutex_unlock(&first->lock);
-	return ts_error_set(err, TS_EBUSY, "the trace is in use by the call that reports progress");
+	if (result || !second || second == first)
+		return result;
+	result = lock_handle(second, err);
+	if (result)
+		unlock_handle(first);
+	return result;
 }
 
 void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b)
 {
-	pthread_mutex_unlock(&a->lock);
+	unlock_handle(a);
 	if (b && b != a)
-		pthread_mutex_unlock(&b->lock);
+		unlock_handle(b);
 }
 
 void trace_handle_hold(struct trace_handle *handle)

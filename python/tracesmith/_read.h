@@ -24,6 +24,7 @@
 struct trace_handle {
 	_Atomic size_t references;
 	pthread_mutex_t lock; /* a job is used by one thread at a time; taken without the GIL */
+	_Atomic unsigned int holder; /* of the lock: process_generation() + 1, or 0 */
 	struct ts_job *job;
 	struct ts_reader **readers;
 	size_t count;
@@ -33,8 +34,9 @@ void trace_handle_hold(struct trace_handle *handle);
 void trace_handle_drop(void *context); /* any thread, with or without the GIL */
 
 /*
- * Without the GIL. TS_EBUSY in a progress function of a call that uses the same traces: waiting for
- * that call would never end. `b` may be NULL, or the same.
+ * Without the GIL. TS_EBUSY in a progress function of a call that uses the same traces, and in a
+ * child that was forked during such a call: waiting for that call would never end. `b` may be NULL,
+ * or the same.
  */
 int trace_handles_lock(struct trace_handle *a, struct trace_handle *b, struct ts_error *err);
 void trace_handles_unlock(struct trace_handle *a, struct trace_handle *b);
