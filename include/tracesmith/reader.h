@@ -15,7 +15,8 @@
  *	}
  *
  * Several threads may read at once, each into its own batch. Strings, shapes and entities are
- * loaded on first use, under a lock, so any thread may ask for them.
+ * loaded on first use, under a lock, so any thread may ask for them. A child of fork() may go on
+ * reading, with batches of its own.
  */
 #ifndef TRACESMITH_READER_H
 #define TRACESMITH_READER_H

@@ -137,14 +137,17 @@ static void drop_segment(struct ts_arrow_segment *segment)
 
 	if (atomic_fetch_sub_explicit(&segment->references, 1, memory_order_acq_rel) != 1)
 		return;
-	pthread_mutex_lock(&memory->lock);
-	if (memory->free_count < memory->most_free && segment->bytes == memory->segment_bytes) {
-		segment->next = memory->free;
-		memory->free = segment;
-		memory->free_count++;
-		segment = NULL;
+	/* In a child of fork() the lock may be held for ever. */
+	if (!pthread_mutex_trylock(&memory->lock)) {
+		if (memory->free_count < memory->most_free &&
+		    segment->bytes == memory->segment_bytes) {
+			segment->next = memory->free;
+			memory->free = segment;
+			memory->free_count++;
+			segment = NULL;
+		}
+		pthread_mutex_unlock(&memory->lock);
 	}
-	pthread_mutex_unlock(&memory->lock);
 	if (segment)
 		free_segment(segment);
 	ts_arrow_memory_drop(memory);

@@ -238,6 +238,7 @@ static int open_reader(struct ts_reader **ret_reader, const struct opening *open
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_mutex_init(&reader->blob_lock, NULL);
+	sbt_reader_list(reader);
 	result = open_file(reader, opening, err);
 	if (result) {
 		ts_reader_close(reader);
@@ -273,6 +274,7 @@ void ts_reader_close(struct ts_reader *reader)
 {
 	if (!reader)
 		return;
+	sbt_reader_unlist(reader);
 	sbt_lookup_release(reader);
 	sbt_blobs_free(reader->blobs);
 	ts_batch_free(reader->lookup);

@@ -74,6 +74,8 @@ struct ts_reader {
 
 	pthread_mutex_t blob_lock;
 	struct sbt_blobs *blobs; /* blob.c; NULL until first used */
+
+	struct ts_reader *next, *previous; /* reader_fork.c */
 };
 
 /* Chunk number in errors for a chunk that is not in the list. */
@@ -85,6 +87,10 @@ struct ts_reader {
  */
 int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size_t number,
 		     uint64_t mask, const struct ts_clock *clock, struct ts_error *err);
+
+/* While it is listed, fork() waits until its lock is free. */
+void sbt_reader_list(struct ts_reader *reader);
+void sbt_reader_unlist(struct ts_reader *reader);
 
 /* "trace 'x': chunk 12 at byte 40960: why" */
 int sbt_chunk_error(const struct sbt_file *file, const struct sbt_chunk *chunk, size_t number,
