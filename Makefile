@@ -32,7 +32,7 @@ slow_in_qemu := ^unit/(base/json_number|sbt/trace)$$
 
 # What `configure` installs first: the build leaves out programs whose libraries are missing.
 packages = build
-test: packages += test $(if $(TS_LONG),programs)
+test: packages += test $(if $(TS_LONG),programs python cross)
 
 bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(findstring clang,$(CC)),clang))
 # Runs each time, which is cheap. Prints only errors and a changed configuration.
@@ -53,6 +53,7 @@ demo: all ## show what the tool does, in a minute
 
 test: all ## build and run the tests; T=REGEX runs those that match
 	@$(if $(TS_LONG),$(if $(filter yes,$(BOOTSTRAP)),scripts/programs-venv))
+	@$(if $(TS_LONG),$(if $(filter yes,$(BOOTSTRAP)),scripts/python-versions bullseye || true))
 	@$(if $(filter yes,$(BOOTSTRAP)),$(if $(SAN)$(if $(findstring package,$(T)),,$(T)),,scripts/package-venv))
 	@scripts/test $(B) $(if $(T),-R '$(T)')
 
