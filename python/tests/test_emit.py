@@ -376,7 +376,7 @@ class Events(ProgramTest):
 
     def test_a_child_records_into_the_same_file(self):
         found = self.traced("""
-            import os, tracesmith
+            import asyncio, os, tracesmith
 
             with tracesmith.span("parent"):
                 child = os.fork()
@@ -385,7 +385,19 @@ class Events(ProgramTest):
                         pass
                     os._exit(0)
                 os.waitpid(child, 0)
+
+            async def main():
+                with tracesmith.span("task"):
+                    child = os.fork()
+                    if child:
+                        os.waitpid(child, 0)
+
+            # The child ends spans that it has not begun.
+            with tracesmith.span("outer"):
+                asyncio.run(main())
         """)
+        self.assertFalse(rows(self.path("t.sbt"), "--table", "loss"))
+        self.assertEqual([row["name"] for row in found].count("task"), 1)
         parent, child = (
             [row for row in found if row["name"] == name] for name in ("parent", "child")
         )

@@ -328,6 +328,13 @@ static PyObject *environment(PyObject *module, PyObject *unused)
 	return PyUnicode_FromString(text);
 }
 
+static PyObject *after_fork(PyObject *module, PyObject *unused)
+{
+	(void)unused;
+	emit_after_fork(state_of(module));
+	Py_RETURN_NONE;
+}
+
 #define FAST(function) (PyCFunction)(void (*)(void)) do_##function, METH_FASTCALL | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
@@ -359,6 +366,7 @@ static PyMethodDef methods[] = {
 	  "output()\n--\n\nThe path that start() has named, with its patterns filled in, or None." },
 	{ "environment", environment, METH_NOARGS,
 	  "environment()\n--\n\nTRACESMITH_AGENT for programs that belong to the recording, or None." },
+	{ "_after_fork", after_fork, METH_NOARGS, "Forgets the open spans of the parent." },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -276,5 +276,7 @@ enum place { PLACE_NONE, PLACE_THREAD, PLACE_TRACK };
 bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_track);
 /* For one that ends here, in the task where it began or elsewhere. */
 enum place emit_end_anywhere(struct state *state, const Span *span, int64_t *ret_track);
+/* In a forked child: its parent's spans are not open in it, and no other thread has the lock. */
+void emit_after_fork(struct state *state);
 
 #endif

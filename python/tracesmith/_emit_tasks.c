@@ -245,3 +245,16 @@ enum place emit_end_anywhere(struct state *state, const Span *span, int64_t *ret
 	PyErr_Clear();
 	return place;
 }
+
+void emit_after_fork(struct state *state)
+{
+#ifdef Py_GIL_DISABLED
+	memset(&state->mutex, 0, sizeof(state->mutex));
+#endif
+	for (size_t i = 0; i < state->lane_space; i++)
+		state->lanes[i].open = 0;
+	memset(state->lanes_used, 0, LANES_MOST / 8);
+	state->lane_count = 0;
+	PyDict_Clear(state->lane_numbers);
+	emit_own.count = 0;
+}

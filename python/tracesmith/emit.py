@@ -11,7 +11,10 @@ Events are stored in shared memory, and survive ``kill -9``.
 
 from __future__ import annotations
 
+import os
+
 from ._emit import Span as Span
+from ._emit import _after_fork
 from ._emit import complete as complete
 from ._emit import counter as counter
 from ._emit import flush as flush
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, overload
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+os.register_at_fork(after_in_child=_after_fork)
 
 # Flags of code objects, as in the module inspect, whose import is slow.
 _GENERATOR = 0x20
