@@ -58,6 +58,9 @@ static bool is_launcher(char *const *command)
 			return command[1] && is_in(modules, TS_ARRAY_SIZE(modules), command[1]);
 		if (**command != '-')
 			return is_in(launchers, TS_ARRAY_SIZE(launchers), base_name(*command));
+		/* Options of Python with a value. */
+		if ((!strcmp(*command, "-W") || !strcmp(*command, "-X")) && command[1])
+			command++;
 	}
 	return false;
 }

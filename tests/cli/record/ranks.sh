@@ -129,6 +129,11 @@ SLURM_PROCID=0 SLURM_NTASKS=4 "$TRACESMITH" record -o batch.sbt -- "$emit" insta
 cp launch torchrun
 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 "$TRACESMITH" record -o nodes/%r.sbt -- ./torchrun 2 "$emit" instants:1 2>&1 | sizes
 ranks_of nodes/*.sbt
+mkdir -p modules/torch/distributed
+echo 'import subprocess, sys; subprocess.run(["./launch", *sys.argv[1:]], check=True)' >modules/torch/distributed/run.py
+SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 PYTHONPATH=$PWD/modules "$TRACESMITH" record -q -o module/%r.sbt -- \
+	python3 -u -X utf8 -m torch.distributed.run 2 "$emit" instants:1
+ranks_of module/*.sbt
 echo "a running process"
 RANK=6 WORLD_SIZE=7 "$emit" make:there await:stop &
 program=$!
