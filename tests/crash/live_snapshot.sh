@@ -52,8 +52,10 @@ for before, text in zip(lines[::2], lines[1::2]):
             assert files or not count, f"{what}: thread {thread} emitted {count}, nothing is there"
             continue
         assert not lane["doubles"] and not lane["disorder"], lane
-        assert lane["range_count"] == 1 or lost, lane
         first, end = lane["ranges"][0][0], lane["highest"] + 1
+        # A rotated file may begin in a span: it has the span, but not what came before its end.
+        in_span = files and lane["range_count"] == 2 and lane["ranges"][0][1] - first == 1
+        assert lane["range_count"] == 1 or in_span or lost, lane
         assert end >= count - lost, f"{what}: thread {thread} emitted {count}, {end} are there"
         assert first in starts.get(thread, {0}), f"{what}: thread {thread} begins with {first}"
         assert end >= last.get(thread, 0), f"{what}: thread {thread} had {last[thread]}, now {end}"
