@@ -239,7 +239,7 @@ void ts_check_libraries(const struct ts_machine *machine, struct ts_finding *ret
 			       (int)(strrchr(package, '/') - package), package);
 	else
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
-			       "%s; without the Python package: programs that 'record' starts "
+			       "%s; without the Python package: programs started by 'record' can "
 			       "import tracesmith only if their Python has it",
 			       path);
 }

@@ -171,10 +171,11 @@ static int find_descriptor(const struct finding *finding, pid_t recorder, const 
 	snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)recorder);
 	descriptors = opendir(folder);
 	if (!descriptors)
-		return ts_error_set(err, TS_EIO,
-				    "process %d is recorded by process %d of another user: only "
-				    "that user or root can see where to (open that trace instead)",
-				    (int)finding->pid, (int)recorder);
+		return ts_error_set(
+			err, TS_EIO,
+			"process %d is recorded by process %d of another user: only "
+			"that user or root can read its recording (open the trace instead)",
+			(int)finding->pid, (int)recorder);
 	while (!is_found && (entry = readdir(descriptors)))
 		is_found = isdigit((unsigned char)entry->d_name[0]) &&
 			   read_descriptor(recorder, entry->d_name, ending, ret_path);
@@ -380,10 +381,11 @@ static void warn_rest(const struct finding *finding, const struct ts_open_option
 			recorder = finding->areas[i].control.recorder_pid;
 	if (finding->found != FOUND_AREAS || !recorder || !options->warning)
 		return;
-	ts_text_printf(&text,
-		       "the recorder of process %d, process %" PRIu64
-		       ", was killed: this is what it had not stored; the rest is in its trace",
-		       (int)finding->pid, recorder);
+	ts_text_printf(
+		&text,
+		"the recorder of process %d, process %" PRIu64
+		", was killed: these are the events that it had not stored; the rest is in its trace",
+		(int)finding->pid, recorder);
 	options->warning(options->context, ts_text_cstr(&text));
 }
 

@@ -75,7 +75,7 @@ static bool append_rank(struct expansion *expansion)
 	if (expansion->values->rank)
 		return append_value(expansion, expansion->values->rank);
 	ts_rank_list_variables(variables, sizeof(variables));
-	return fail(expansion, "%%r: the rank is unknown (looked at %s)", variables);
+	return fail(expansion, "%%r: the rank is unknown (looked for %s)", variables);
 }
 
 static bool append_host(struct expansion *expansion)
@@ -137,11 +137,10 @@ static bool append_pattern(struct expansion *expansion, const char **at)
 	case '\0':
 		return fail(expansion, "it ends in a single %%: write %%%% for a percent sign");
 	default:
-		return fail(
-			expansion,
-			"%%%c is no pattern: there are %%r, %%h, %%p, %%q{NAME}, and %%%% for a "
-			"percent sign",
-			letter);
+		return fail(expansion,
+			    "%%%c is not a pattern: use %%r, %%h, %%p, %%q{NAME}, or %%%% for a "
+			    "percent sign",
+			    letter);
 	}
 }
 

@@ -24,7 +24,7 @@ bool ts_path_has_pattern(const char *path, char letter);
 
 /*
  * Replaces the patterns. The host and variables are those of this process. On failure returns
- * false, and why in `ret_why`: "%r: the rank is unknown (looked at RANK, ...)".
+ * false, and why in `ret_why`: "%r: the rank is unknown (looked for RANK, ...)".
  */
 bool ts_path_expand(const char *path, const struct ts_path_values *values, char *ret_path,
 		    size_t bytes, char *ret_why, size_t why_bytes);

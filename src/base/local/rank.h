@@ -38,7 +38,7 @@ bool ts_rank_is_valid(const struct ts_rank *rank);
 /* True if both are the same rank of the same job. */
 bool ts_rank_equals(const struct ts_rank *one, const struct ts_rank *other);
 
-/* The variables that hold a rank, in the order in which they are looked at: "RANK, PMI_RANK". */
+/* The variables that hold a rank, in the order in which they are read: "RANK, PMI_RANK". */
 void ts_rank_list_variables(char *to, size_t bytes);
 
 #endif

@@ -172,7 +172,7 @@ static void set_failure(struct ts_record_session *session, int exit_code, const 
 	else if (exit_code == 126 || exit_code == 127)
 		code = TS_ENOTFOUND;
 	ts_error_set(&session->failure, code, "cannot record: %s",
-		     *message ? message : "the recorder does not say why");
+		     *message ? message : "the recorder gave no reason");
 }
 
 static void take_finished(struct ts_record_session *session, const char *text)
@@ -234,13 +234,13 @@ static void take_lines(struct ts_record_session *session)
 	received->length -= from;
 }
 
-/* The socket was closed without a word. */
+/* The socket was closed without a message. */
 static void take_end(struct ts_record_session *session)
 {
 	if (!session->has_ended)
 		ts_error_set(&session->failure, TS_EIO,
-			     "the recorder ended without finishing the trace; what it recorded is "
-			     "kept: 'tracesmith recover'");
+			     "the recorder exited before the trace was complete; recover it with "
+			     "'tracesmith recover'");
 	session->has_ended = true;
 }
 

@@ -80,16 +80,18 @@ int ts_tool_find(char *ret_path, size_t bytes, struct ts_error *err)
 		snprintf(ret_path, bytes, "%s", given);
 		if (is_program(ret_path))
 			return TS_OK;
-		return ts_error_set(err, TS_ENOTFOUND,
-				    "no recorder: $TRACESMITH_RECORDER is '%s', which is not a "
-				    "program",
-				    given);
+		return ts_error_set(
+			err, TS_ENOTFOUND,
+			"cannot start a recorder: TRACESMITH_RECORDER is '%s', which is not a "
+			"program",
+			given);
 	}
 	if (find_beside(ret_path, bytes) || ts_subprocess_find("tracesmith", NULL, ret_path, bytes))
 		return TS_OK;
-	return ts_error_set(err, TS_ENOTFOUND,
-			    "no recorder: there is no program tracesmith beside the library or in "
-			    "PATH; set TRACESMITH_RECORDER to it");
+	return ts_error_set(
+		err, TS_ENOTFOUND,
+		"cannot start a recorder: found no 'tracesmith' next to the library or in "
+		"PATH; set TRACESMITH_RECORDER to its path");
 }
 
 /* ---- environment ---- */

@@ -53,7 +53,7 @@ TS_TEST(what_is_no_pattern_is_refused)
 	unsetenv("NOT_SET");
 	setenv("EMPTY", "", 1);
 	check_fails("x%", "it ends in a single %: write %% for a percent sign");
-	check_fails("x%d", "%d is no pattern: there are %r, %h, %p, %q{NAME}, and %% for a percent "
+	check_fails("x%d", "%d is not a pattern: use %r, %h, %p, %q{NAME}, or %% for a percent "
 			   "sign");
 	check_fails("%q", "%q needs the name of a variable in braces: %q{NAME}");
 	check_fails("%qJOB", "%q needs the name of a variable in braces: %q{NAME}");
@@ -62,7 +62,7 @@ TS_TEST(what_is_no_pattern_is_refused)
 	check_fails("%q{NOT_SET}", "%q{NOT_SET}: the variable is not set");
 	check_fails("%q{EMPTY}", "%q{EMPTY}: the variable is not set");
 	TS_CHECK(!expand("%r.sbt", NULL, 1));
-	TS_CHECK(strstr(why, "%r: the rank is unknown (looked at RANK, ") == why);
+	TS_CHECK(strstr(why, "%r: the rank is unknown (looked for RANK, ") == why);
 	TS_CHECK(strstr(why, "SLURM_PROCID)"));
 }
 
