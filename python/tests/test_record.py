@@ -345,11 +345,12 @@ class Record(ProgramTest):
 class Module(ProgramTest):
     """python3 -m tracesmith."""
 
-    def run_module(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_module(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "tracesmith", *arguments],
             cwd=self.folder,
             env=self.environment(),
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -377,6 +378,11 @@ class Module(ProgramTest):
         result = self.run_module("-q", "--output=c.sbt", "-c", "import train", "2", "0")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(rows(self.path("c.sbt"), "--name", "train")), 1)
+
+    def test_a_program_from_standard_input(self):
+        result = self.run_module("-q", "-", "3", "0", stdin="import train")
+        self.assertEqual((result.returncode, result.stdout), (0, "train\n"), result.stderr)
+        self.assertEqual(len(rows(self.path("python.sbt"), "--name", "train")), 1)
 
     def test_usage(self):
         for arguments in (), ("-o",), ("-o", "t.sbt"), ("-m",), ("-c",):

@@ -50,7 +50,7 @@ def _has_output(options: list[str]) -> bool:
 
 
 def _default_output(program: list[str]) -> str:
-    if program[0] == "-c":
+    if program[0] in ("-c", "-"):
         return "python.sbt"
     name = program[1] if program[0] == "-m" and len(program) > 1 else program[0]
     stem = os.path.splitext(os.path.basename(name))[0] if program[0] != "-m" else name
