@@ -17,6 +17,7 @@
 #include "agent/replay_channel.h"
 #include "agent/ring_write.h"
 #include "agent/tracer.h"
+#include "base/local/macros.h"
 
 #define WRITER_SLAB_BYTES (64u << 10)
 #define RING_BYTES_MOST (16u << 20)
@@ -464,17 +465,17 @@ static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 	return writer;
 }
 
-/* Moves the writer to a ring four times as large; the old one remains to be drained. */
-static bool grow(struct writer *writer)
+/* Moves the writer to a ring four times as large, at most `most`; the old one is left to drain. */
+static bool grow(struct writer *writer, uint64_t most)
 {
 	struct core *core = writer->core;
-	uint64_t bytes = (writer->mask + 1) * 4, position = writer->ring->head;
+	uint64_t bytes = TS_MIN((writer->mask + 1) * 4, most), position = writer->ring->head;
 	struct ts_live_ring *old = writer->ring;
 	uint32_t old_index = writer->index;
 	struct agent_signals saved;
 	int index = -1;
 
-	if (writer->is_side || bytes > RING_BYTES_MOST)
+	if (writer->is_side || bytes <= writer->mask + 1)
 		return false;
 	agent_block_signals(&saved);
 	agent_lock(core);
@@ -500,9 +501,9 @@ static bool grow(struct writer *writer)
 
 /* ---- slow path ---- */
 
-static bool may_grow_in_flight(const struct writer *writer)
+static bool grow_in_flight(struct writer *writer)
 {
-	return !writer->stunted && writer->mask + 1 < FLIGHT_RING_BYTES;
+	return !writer->stunted && grow(writer, FLIGHT_RING_BYTES);
 }
 
 /* The writer is closed (open = 0) meanwhile. */
@@ -520,7 +521,8 @@ static bool extend_or_grow(struct writer *writer, uint64_t bytes)
 		return true;
 	}
 	in_flight = __atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_FLIGHT;
-	if ((in_flight ? may_grow_in_flight(writer) : !writer->exhausted) && grow(writer))
+	if (in_flight ? grow_in_flight(writer)
+		      : !writer->exhausted && grow(writer, RING_BYTES_MOST))
 		return ring_extend(writer, ring_oldest(writer)->position, bytes, &needed);
 	if (in_flight) {
 		writer->stunted = true;
