@@ -111,6 +111,26 @@ class SettingsTest(TorchCase):
             marks = [m for m in read_table("plain.sbt", "mark") if m["category"] == "watch"]
             self.assertEqual([mark["name"] for mark in marks], ["train"] * 3)
             os.unlink("plain.sbt")
+        program.unlink()
+
+    def test_shared_memory_that_cannot_be_used_is_one_warning(self) -> None:
+        os.mkdir("shared", 0o755)
+        os.chmod("shared", 0o755)
+        run = subprocess.run(
+            [sys.executable, "-c", "import tracesmith.torch as t; t._on_import(); print('runs')"],
+            env={
+                **os.environ,
+                "TRACESMITH_LIVE_DIR": os.path.abspath("shared"),
+                "TRACESMITH_TORCH_PROFILING": "on",
+            },
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        os.rmdir("shared")
+        self.assertEqual(run.stdout, "runs\n")
+        self.assertIn("chmod 700", run.stderr)
 
     def test_torch_is_not_imported(self) -> None:
         program = (

@@ -145,7 +145,14 @@ def _bind(_torch: Any) -> None:
 def _start_flight(_torch: Any) -> None:
     """Keeps the newest rows in shared memory, unless this process is being recorded."""
     global _started_flight, _at_exit
-    _started_flight = _torch.start_flight() or _started_flight
+    try:
+        _started_flight = _torch.start_flight() or _started_flight
+    except OSError as error:
+        from tracesmith import recording
+
+        number = error.errno or 0
+        message = recording._cannot_start(number, None, "")
+        raise recording.RecordingError(number, message) from None
     if not _at_exit:
         atexit.register(_finish_devices)
         _at_exit = True
