@@ -661,7 +661,7 @@ class Writing(WithSample):
             for row in many.slice(["start", "name"]):
                 if row.name != f"name {row.start // 10}":
                     self.fail(row)
-            lanes, names = many._job.overview("slice", "thread_pid", "thread_tid", 0, count * 10, 4)
+            lanes, names, _ = many._job.overview("slice", "thread_pid", "thread_tid", 0, count * 10, 4)
             self.assertEqual(len({name for name, _, _ in names}), count)
             self.assertEqual({(total, rows) for _, total, rows in names}, {(5, 1)})
             self.assertEqual([round(share, 2) for share in lanes[0][2]], [0.5] * 4)
@@ -674,7 +674,7 @@ class Writing(WithSample):
                 writer.slice(start=start, duration=2**62, name="long")
         with tracesmith.open(path) as ends:
             for bins in 1, 7:
-                lanes, _ = ends._job.overview("slice", "thread_pid", "thread_tid", first, last, bins)
+                lanes, *_ = ends._job.overview("slice", "thread_pid", "thread_tid", first, last, bins)
                 self.assertEqual(len(lanes[0][2]), bins)
             self.assertIn("slice over time", ends._repr_html_())
 
