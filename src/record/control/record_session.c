@@ -2,6 +2,7 @@
 /* Recordings that callers of the library start: options as arguments, and the recorder's answers.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -389,8 +390,11 @@ static int start(struct ts_record_session *session, const struct ts_record_optio
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return ts_error_errno(err, errno, "cannot create a socket for the recorder");
-	session->fd = ends[0];
-	rc = spawn(options, ends[1], err);
+	/* Above the standard streams, which a program may have closed and open later. */
+	session->fd = fcntl(ends[0], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(ends[0]);
+	rc = session->fd < 0 ? ts_error_errno(err, errno, "cannot create a socket for the recorder")
+			     : spawn(options, ends[1], err);
 	close(ends[1]);
 	if (rc)
 		return rc;

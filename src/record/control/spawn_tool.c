@@ -32,7 +32,7 @@ extern char **environ;
 struct spawn {
 	const char *const *arguments;
 	char **environment;
-	int socket_fd, null_fd;
+	int socket_fd, null_fd; /* above TS_TOOL_SOCKET_FD */
 	bool alone;
 	sigset_t mask; /* the caller's */
 	int error;     /* of clone() or execve() */
@@ -144,11 +144,12 @@ static void forget_handlers(void)
 			sigaction(number, &plain, NULL);
 }
 
-static void prepare_alone(int null_fd)
+/* All three are open in the tool: what it opens must not become its standard error. */
+static void set_standard_streams(const struct spawn *spawn)
 {
-	setsid();
-	dup2(null_fd, 0);
-	dup2(null_fd, 1);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if ((spawn->alone && fd != STDERR_FILENO) || fcntl(fd, F_GETFD) != 0)
+			dup2(spawn->null_fd, fd);
 }
 
 static int become_tool(void *argument)
@@ -157,11 +158,9 @@ static int become_tool(void *argument)
 
 	forget_handlers();
 	if (spawn->alone)
-		prepare_alone(spawn->null_fd);
-	if (spawn->socket_fd == TS_TOOL_SOCKET_FD)
-		fcntl(spawn->socket_fd, F_SETFD, 0);
-	else
-		dup2(spawn->socket_fd, TS_TOOL_SOCKET_FD);
+		setsid();
+	set_standard_streams(spawn);
+	dup2(spawn->socket_fd, TS_TOOL_SOCKET_FD);
 	ts_subprocess_close_from(TS_TOOL_SOCKET_FD + 1);
 	sigprocmask(SIG_SETMASK, &spawn->mask, NULL);
 	execve(spawn->arguments[0], (char *const *)(uintptr_t)spawn->arguments, spawn->environment);
@@ -197,19 +196,30 @@ static int run(struct spawn *spawn)
 	return error ? error : spawn->error;
 }
 
+/* If a program has closed its standard streams, new descriptors have their numbers. */
+static int duplicate_above(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, TS_TOOL_SOCKET_FD + 1);
+}
+
 int ts_tool_spawn(const char *const *arguments, int socket_fd, bool alone, struct ts_error *err)
 {
 	TS_AUTO_FREE struct spawn *spawn = calloc(1, sizeof(*spawn));
 	TS_AUTO_FREE char **environment = make_environment(alone);
-	TS_AUTO_FD int null_fd = ts_io_open("/dev/null", O_RDWR, 0);
+	TS_AUTO_FD int low_fd = ts_io_open("/dev/null", O_RDWR, 0);
+	TS_AUTO_FD int null_fd = -1, tool_fd = -1;
 	int error = ENOMEM;
 
-	if (null_fd < 0)
+	if (low_fd < 0)
 		return ts_error_errno(err, errno, "cannot open '/dev/null'");
+	null_fd = duplicate_above(low_fd);
+	tool_fd = duplicate_above(socket_fd);
+	if (null_fd < 0 || tool_fd < 0)
+		return ts_error_errno(err, errno, "cannot start '%s'", arguments[0]);
 	if (spawn && environment) {
 		spawn->arguments = arguments;
 		spawn->environment = environment;
-		spawn->socket_fd = socket_fd;
+		spawn->socket_fd = tool_fd;
 		spawn->null_fd = null_fd;
 		spawn->alone = alone;
 		error = run(spawn);

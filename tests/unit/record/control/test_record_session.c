@@ -104,6 +104,33 @@ TS_TEST(nothing_given)
 	TS_CHECK(!session);
 }
 
+/* Of a daemon, new descriptors have the numbers of the standard streams. */
+TS_TEST(standard_streams_are_closed)
+{
+	static const char script[] =
+		"#!/bin/sh\n"
+		"[ -e /dev/fd/0 ] && [ -e /dev/fd/1 ] && [ -e /dev/fd/2 ] || exit 1\n"
+		"echo 'recording 1' >&3\n"
+		"read -r word <&3\n"
+		"echo 'finished -1 {}' >&3\n";
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+	struct ts_record_session *session = NULL;
+	struct ts_error err;
+	int rc;
+
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	rc = start(script, &session, &err);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(saved, fd);
+	close(saved);
+	if (rc)
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	TS_CHECK_INT(ts_record_stop(session, NULL, &err), 0);
+	ts_record_close(session);
+}
+
 /* A recorder that starts after its caller has given up does not record for nobody. */
 TS_TEST(starts_too_late)
 {
