@@ -13,6 +13,7 @@ from torch import nn
 from torch_support import Rows, TorchCase, needs_compile
 
 import tracesmith.torch
+from tracesmith.torch import _watch
 
 
 class Pair(NamedTuple):
@@ -52,6 +53,22 @@ class Model(nn.Module):
         loss = y.square().mean()
         batch["name"] = "second"
         return loss
+
+
+class Helper:
+    @staticmethod
+    def double(value: int) -> int:
+        doubled = value * 2
+        return doubled
+
+    @classmethod
+    def name(cls) -> str:
+        text = cls.__name__
+        return text
+
+
+async def asynchronous_numbers(n: int) -> Any:
+    yield n
 
 
 def train(steps: int) -> None:
@@ -178,6 +195,25 @@ class WatchTest(TorchCase):
         # The first step finds it.
         self.assertEqual([mark["args"]["size"] for mark in marks], [8, 8])
 
+    def test_a_function_that_is_never_defined_is_one_warning(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            marks = self.watched("Model.backwards", "loss", run=lambda: train(40))
+        self.assertEqual(marks, [])
+        said = [str(each.message) for each in caught if "Model.backwards" in str(each.message)]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("not found yet", said[0])
+
+    def test_static_methods_and_class_methods(self) -> None:
+        before = dict(vars(Helper))
+        for function in ("Helper.double", Helper.double):
+            marks = self.watched(function, "doubled", run=lambda: Helper().double(3))
+            self.assertEqual([mark["args"]["doubled"] for mark in marks], [6])
+        for function in ("Helper.name", Helper.name):
+            marks = self.watched(function, "text", run=lambda: Helper.name())
+            self.assertEqual([mark["args"]["text"] for mark in marks], ["Helper"])
+        self.assertEqual(dict(vars(Helper)), before)
+
     def test_a_function_that_is_running_at_each_step(self) -> None:
         marks = self.watched("train", "loss", "step", at="step", run=lambda: train(3))
         self.assertEqual([mark["name"] for mark in marks], ["train"] * 3)
@@ -202,8 +238,10 @@ class WatchTest(TorchCase):
         self.assertIsNone(sys.gettrace())
 
     def test_generators_are_refused(self) -> None:
-        with self.assertRaisesRegex(TypeError, "generator"):
-            tracesmith.torch.watch(numbers, "n")
+        for function in (numbers, asynchronous_numbers):
+            with self.assertRaisesRegex(TypeError, "generator"):
+                tracesmith.torch.watch(function, "n")
+        self.assertEqual(_watch._watches, [])
 
     @unittest.skipIf(hasattr(sys, "monitoring"), "sys.monitoring needs no trace function")
     def test_a_debugger_keeps_its_trace_function(self) -> None:

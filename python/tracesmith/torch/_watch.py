@@ -18,7 +18,9 @@ import warnings
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Union
 
 _TEXT = 200  # characters of a value
+_SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _EVENTS = 64  # of a trace function, until the watched function begins
+_SEARCHES = 16  # for a function that does not exist yet, one after each step
 _MISSING = object()
 
 _watches: list["Watch"] = []
@@ -41,6 +43,7 @@ class Watch:
         self.every = every
         self.at = at
         self.calls = 0
+        self.searches = 0
         self.emitted = 0
         self._undo: list[Callable[[], None]] = []
         self._refused = False
@@ -84,12 +87,12 @@ def watch(function: Any, *expressions: str, every: int = 1, at: str = "return") 
     if at not in ("return", "step"):
         raise ValueError(f"at {at!r}: expected 'return' or 'step'")
     watched = Watch(function, [_parse(text) for text in expressions], every, at)
-    _watches.append(watched)
     if at == "return":
         _install(watched)
     else:
         _need_steps()
         watched._undo.append(lambda: None)
+    _watches.append(watched)
     return watched
 
 
@@ -358,9 +361,24 @@ def after_step(frame: Any) -> None:
         from tracesmith import emit
 
         _Deferred.emit(emit.instant)
-    for watched in _watches:
+    for watched in list(_watches):
         if watched.at == "return" and not watched.is_active:
-            _install(watched)
+            _look_again(watched)
+
+
+def _look_again(watched: Watch) -> None:
+    """Looks for a function that did not exist yet, less and less often: a search takes a while."""
+    watched.searches += 1
+    if watched.searches > _SEARCHES and watched.searches & (watched.searches - 1):
+        return
+    try:
+        _install(watched)
+    except Exception as error:
+        watched.remove()
+        warnings.warn(f"{error}; it is not watched", stacklevel=2)
+        return
+    if not watched.is_active and watched.searches == _SEARCHES:
+        watched._refuse("not found yet: expected 'function', 'Class.method' or 'module.function'")
 
 
 def _is_named(code: Any, function: Any) -> bool:
@@ -391,7 +409,7 @@ def _install(watched: Watch) -> None:
         plain = inspect.unwrap(function)
         if not isinstance(plain, types.FunctionType):
             raise TypeError(f"watch {_name_of(watched.function)}: not a function written in Python")
-        if plain.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        if plain.__code__.co_flags & _SUSPENDED:
             raise TypeError(
                 f"watch {_name_of(watched.function)}: a generator or coroutine returns several times"
             )
@@ -416,7 +434,7 @@ def _find(function: Any) -> Iterator[tuple[Any, str, Any]]:
         parts = function.__qualname__.split(".")
         for part in parts[:-1]:
             owner = getattr(owner, "__dict__", {}).get(part)
-        if getattr(owner, "__dict__", {}).get(parts[-1]) is function:
+        if _unbound(getattr(owner, "__dict__", {}).get(parts[-1])) is function:
             yield owner, parts[-1], function
         else:
             yield None, parts[-1], function
@@ -442,7 +460,12 @@ def _find(function: Any) -> Iterator[tuple[Any, str, Any]]:
             cls = todo.pop()
             todo.extend(type.__subclasses__(cls))
             if cls.__name__ == parts[0] and parts[1] in cls.__dict__:
-                yield cls, parts[1], cls.__dict__[parts[1]]
+                yield cls, parts[1], _unbound(cls.__dict__[parts[1]])
+
+
+def _unbound(held: Any) -> Any:
+    """The function that a class holds as a static method or a class method."""
+    return held.__func__ if isinstance(held, (staticmethod, classmethod)) else held
 
 
 def _below(owner: Any, parts: list[str]) -> Iterator[tuple[Any, str, Any]]:
@@ -454,7 +477,7 @@ def _below(owner: Any, parts: list[str]) -> Iterator[tuple[Any, str, Any]]:
     # A method may be inherited.
     owners = owner.__mro__ if isinstance(owner, type) else (owner,)
     for each in owners:
-        function = each.__dict__.get(parts[-1])
+        function = _unbound(each.__dict__.get(parts[-1]))
         if isinstance(function, types.FunctionType):
             yield each, parts[-1], function
             return
@@ -527,11 +550,13 @@ def _wrap(watched: Watch, owner: Any, name: str, function: Any, code: Any) -> Ca
             return function(*args, **kwargs)
         return _run_watched(watched, function, code, args, kwargs)
 
-    setattr(owner, name, run)
+    held = owner.__dict__[name]
+    wrapper = type(held)(run) if held is not function else run
+    setattr(owner, name, wrapper)
 
     def undo() -> None:
-        if owner.__dict__.get(name) is run:
-            setattr(owner, name, function)
+        if owner.__dict__.get(name) is wrapper:
+            setattr(owner, name, held)
 
     return undo
 
