@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost of a span in Python, beside torch.profiler's and VizTracer's in the same process.
 
-    PYTHONPATH=build/python python3 bench/python_emit.py [--rounds N] [--json FILE]
+    PYTHONPATH=build/python python3 bench/python_emit.py [--rounds N] [--asyncio] [--json FILE]
 
 Rounds interleave all of them; each round measures many short loops and takes the fastest, less an
 empty loop of the same length, since the machine may be busy with other work. The table shows medians
@@ -175,6 +175,9 @@ def interval(values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--asyncio", action="store_true", help="import asyncio first, as torch does"
+    )
     parser.add_argument("--json", help="also write the figures to this file")
     options = parser.parse_args()
     peers = [Ours()]
@@ -185,6 +188,10 @@ def main():
             versions[kind.name] = peers[-1].version
         except ImportError as error:
             print(f"left out: {kind.name}: {error}")
+    if options.asyncio:
+        __import__("asyncio")
+    # Spans ask for the running task then.
+    versions["asyncio"] = "imported" if "_asyncio" in sys.modules else "not imported"
     figures = {}
     for _ in range(options.rounds):
         figures.setdefault("with lock", []).append(fastest(lock))
