@@ -7,7 +7,7 @@ import unittest
 
 import torch
 from torch import nn
-from torch_support import Rows, TorchCase
+from torch_support import Rows, TorchCase, read_table, run_program, tool_path
 
 import tracesmith
 
@@ -150,6 +150,32 @@ class StepsTest(TorchCase):
                 optimizer.step()
         self.assertEqual([step for _, step in self.forwards(rows)], [100, 102, 104])
         self.assertEqual([row["step"] for row in rows.of("step")], [100, 102, 104])
+
+    def test_a_window_of_the_recording(self) -> None:
+        run_program(
+            """
+            import os
+            import subprocess
+            import torch
+            import tracesmith.torch
+
+            tracesmith.torch.enable()
+            model = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(4):
+                if step in (2, 3):
+                    command = [os.environ["TRACESMITH_RECORDER"], "window", "-q", str(os.getpid())]
+                    subprocess.run([*command, "open" if step == 2 else "close"], check=True)
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+            """,
+            command=[tool_path(), "record", "-q", "-o", "window.sbt", "--window", "command", "--"],
+        )
+        rows = read_table("window.sbt")
+        self.assertEqual(
+            [(row["step"], row["stage"]) for row in rows],
+            [(2, "forward"), (2, "backward"), (2, "step")],
+        )
 
     def test_steps_alone(self) -> None:
         model = nn.Linear(2, 2)

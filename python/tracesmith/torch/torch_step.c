@@ -204,8 +204,8 @@ static void store_step(struct start *start, const char *path)
 }
 
 /*
- * optimizer_end(optimizer, path) -> bool: whether calls of modules may be recorded next. The number
- * that the program gives the next step is not known yet.
+ * optimizer_end(optimizer, path) -> bool: whether calls of modules may be recorded next, although a
+ * window may open only then. The number that the program gives the next step is not known yet.
  */
 PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 {
@@ -231,5 +231,5 @@ PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 	}
 	if (ts_device_is_ready())
 		ts_device_poll();
-	return PyBool_FromLong(ts_profile_is_on() || ts_profile.explicit_steps);
+	return PyBool_FromLong(ts_profile.step_chosen || ts_profile.explicit_steps);
 }
