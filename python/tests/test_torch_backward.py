@@ -229,6 +229,37 @@ class BackwardTest(TorchCase):
                         self.assert_inside(work[name], spans[outer])
                 self.assertLessEqual(times(spans["Model.out"])[1], times(work["late"])[0] + 1000)
 
+    def test_steps_of_other_threads_during_a_pass(self) -> None:
+        import threading
+
+        started, go_on = threading.Event(), threading.Event()
+
+        class Wait(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+                started.set()
+                go_on.wait(300)
+                return grad
+
+        class Waiting(nn.Linear):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return Wait.apply(super().forward(x))
+
+        slow = nn.Sequential(nn.Linear(4, 4), Waiting(4, 4))
+        with Rows() as rows:
+            thread = threading.Thread(target=lambda: slow(torch.ones(2, 4)).sum().backward())
+            thread.start()
+            self.assertTrue(started.wait(300))
+            self.train(Net(layers=1), steps=5)
+            go_on.set()
+            thread.join()
+        found = [name for name in rows.modules("backward") if name.startswith("Sequential")]
+        self.assertEqual(found, ["Sequential", "Sequential.1", "Sequential.0"])
+
     def test_threads(self) -> None:
         import threading
 

@@ -6,7 +6,7 @@
  */
 #include "torch_profile.h"
 
-enum { OPTIMIZERS = 4096, STARTS = 8 };
+enum { OPTIMIZERS = 4096, STARTS = 8, PASS_STEPS = 64 };
 
 /*
  * Optimizers that have made a step, by address: what a new one at an old address does is harmless.
@@ -50,8 +50,9 @@ static void begin_step(int64_t number)
 	ts_profile.step = number;
 	ts_profile.seq = 0;
 	forward_in_step = false;
-	/* One of another thread may be under way since the step before. */
-	ts_backward_abandon(ts_profile.generation++);
+	/* Other threads may be in a pass that began some steps before. */
+	if (++ts_profile.generation > PASS_STEPS)
+		ts_backward_abandon(ts_profile.generation - PASS_STEPS);
 	ts_step_choose();
 }
 
