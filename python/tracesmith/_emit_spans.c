@@ -134,22 +134,22 @@ static void begin_with_values(const Span *span, struct ts_emit_site *site, int64
 }
 
 /* `self`: the span of the program, which a deferred one is made for. */
-static void begin(const Span *span, const Span *self)
+static inline void begin(const Span *span, const Span *self)
 {
 	int64_t track = TS_TRACK_THREAD;
 	bool has_track = emit_begin_in_task(span->state, self, &track);
 
-	if (!has_track)
+	if (LIKELY(!has_track))
 		emit_begin_own(self);
 	if (UNLIKELY(!span->site))
 		begin_loose(span, track);
 	else if (Py_SIZE(span))
 		begin_with_values(span, has_track ? &span->site->on_track : &span->site->plain,
 				  track);
-	else if (has_track)
-		ts_emit_1(&span->site->on_track, (uint64_t)track);
-	else
+	else if (LIKELY(!has_track))
 		ts_emit_0(&span->site->plain);
+	else
+		ts_emit_1(&span->site->on_track, (uint64_t)track);
 }
 
 /* False with an exception. */
@@ -169,16 +169,16 @@ static bool begin_deferred(const Span *span)
 }
 
 /* Also while nothing records, so that the span is known to have ended. */
-static void end(const Span *span)
+static inline void end(const Span *span)
 {
-	enum place place;
+	enum place place = PLACE_THREAD;
 	int64_t track;
 
 	/* Asking for the running task costs 40 ns. */
 	if (UNLIKELY(__atomic_load_n(&span->state->lane_count, __ATOMIC_RELAXED)))
 		place = emit_end_anywhere(span->state, span, &track);
-	else
-		place = emit_end_own(span) ? PLACE_THREAD : PLACE_NONE;
+	else if (UNLIKELY(!emit_end_own(span)))
+		return;
 	if (UNLIKELY(!ts_enabled()))
 		return;
 	if (LIKELY(place == PLACE_THREAD))

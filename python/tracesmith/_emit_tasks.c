@@ -189,15 +189,12 @@ bool emit_end_own_slowly(const Span *span)
 	return remove_span(emit_own.spans, &emit_own.count, span);
 }
 
-bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_track)
+__attribute__((noinline)) static bool begin_on_lane(struct state *state, void *task,
+						    const Span *span, int64_t *ret_track)
 {
-	void *task = running_task(state);
+	PyObject *key = PyLong_FromVoidPtr(task);
 	struct lane *lane;
-	PyObject *key;
 
-	if (LIKELY(!task))
-		return false;
-	key = PyLong_FromVoidPtr(task);
 	if (!key) {
 		PyErr_Clear();
 		return false;
@@ -217,6 +214,13 @@ bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_trac
 	Py_DECREF(key);
 	PyErr_Clear();
 	return lane != NULL;
+}
+
+bool emit_begin_in_task(struct state *state, const Span *span, int64_t *ret_track)
+{
+	void *task = running_task(state);
+
+	return UNLIKELY(task) && begin_on_lane(state, task, span, ret_track);
 }
 
 enum place emit_end_anywhere(struct state *state, const Span *span, int64_t *ret_track)
