@@ -35,7 +35,7 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 	return stat(summary->path, &status) ? summary->trace_bytes : (uint64_t)status.st_size;
 }
 
-/* Of all files that a rotation has left. */
+/* Of all files: those that a rotation has left, or of all ranks. */
 static uint64_t total_bytes(const struct ts_recorder_summary *summary)
 {
 	return summary->kept_bytes + bytes_of(summary);
@@ -225,17 +225,27 @@ static const char *path_of_losses(const struct ts_recorder_summary *summary)
 	return summary->path;
 }
 
+static void warn_losses(const char *path, uint64_t count, uint64_t unknown)
+{
+	char lost[96];
+
+	if (count || unknown)
+		ts_report_warning(
+			"%s: %s", path,
+			ts_lost_text(lost, sizeof(lost), count, unknown, "event", "events"));
+}
+
 static void print_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	TS_SCOPED(ts_text) hint = { 0 };
-	char lost[96];
 
 	if (!summary->lost && !summary->unknown_losses)
 		return;
-	if (record->quiet)
-		ts_report_warning("%s: %s", summary->path,
-				  ts_lost_text(lost, sizeof(lost), summary->lost,
-					       summary->unknown_losses, "event", "events"));
+	for (uint64_t i = 0; record->quiet && summary->rank_files && i < summary->ranks; i++)
+		warn_losses(summary->rank_files[i].path, summary->rank_files[i].lost,
+			    summary->rank_files[i].unknown_losses);
+	if (record->quiet && !summary->rank_files)
+		warn_losses(summary->path, summary->lost, summary->unknown_losses);
 	print_untraced(summary);
 	/* Exported text has no table of losses. */
 	if (has_ending(summary->path, ".sbt"))

@@ -740,6 +740,23 @@ static void count_kept(struct ts_saves *saves, struct ts_recorder_summary *summa
 		summary->kept_events += rotation->files[i].events;
 }
 
+/* The traces of ranks, instead of the one that was split. */
+static void count_ranks(struct ts_saves *saves, struct ts_recorder_summary *summary)
+{
+	const struct ts_recorder_rank *last;
+	struct stat status;
+
+	summary->ranks = saves->ranks;
+	if (!saves->rank_files)
+		return;
+	summary->rank_files = TS_STEAL(saves->rank_files);
+	summary->files = summary->kept_files = summary->ranks;
+	last = &summary->rank_files[summary->ranks - 1];
+	snprintf(summary->path, sizeof(summary->path), "%s", last->path);
+	for (const struct ts_recorder_rank *file = summary->rank_files; file < last; file++)
+		summary->kept_bytes += stat(file->path, &status) ? 0 : (uint64_t)status.st_size;
+}
+
 /* Fills the summary from the finished file. */
 static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *summary)
 {
@@ -777,11 +794,9 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 							 recorder->python.last.left_out_ticks };
 	count_kept(&recorder->saves, summary);
 	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
-	summary->ranks = recorder->saves.ranks;
-	summary->rank_files = TS_STEAL(recorder->saves.rank_files);
 	memcpy(summary->not_split, recorder->saves.not_split, sizeof(summary->not_split));
-	snprintf(summary->path, sizeof(summary->path), "%s",
-		 summary->rank_files ? summary->rank_files[0].path : recorder->saves.public_path);
+	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
+	count_ranks(&recorder->saves, summary);
 }
 
 int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,

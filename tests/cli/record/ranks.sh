@@ -49,9 +49,10 @@ done
 echo "again, where traces are"
 "$TRACESMITH" record -q --json -o one/of-%r.sbt -- ./launch 2 "$emit" instants:4 >out.json
 python3 -c '
-import json
+import json, os
 report = json.load(open("out.json"))
-print(report["ranks"], report["events"])
+print(report["ranks"], report["events"], report["files"], report["files_kept"], report["file"])
+assert report["bytes"] == sum(os.path.getsize(file["file"]) for file in report["rank_files"]), report
 for file in report["rank_files"]:
     print(file["file"], file["rank"], file["world_size"], file["events"], file["lost"])'
 ls one
