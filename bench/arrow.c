@@ -3,9 +3,8 @@
  *	arrow TRACE [--table NAME] [--columns A,B] [--threads N] [--runs N] [--stream]
  *
  * Reads a table (gpu_op) as an Arrow stream and keeps all batches until the end, as a table in
- * memory does; --stream releases each batch before the next one is asked for. Touches every value
- * once. The first run warms the page cache and is not counted; prints the best of the others as one
- * JSON line, with the time in which only the batches came and nothing was touched.
+ * memory does; --stream releases each batch before the next one is asked for. Prints one JSON line:
+ * the time of the first run, whose memory is fresh, and the best of the others, which reuse it.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -105,6 +104,7 @@ int main(int argc, char **argv)
 	static const char *columns[MOST_COLUMNS];
 	struct settings settings = { .table = "gpu_op", .options.size = sizeof(settings.options) };
 	struct outcome outcome, best = { .seconds = 1e9 };
+	double first = 0;
 	const char *trace = NULL;
 	struct ts_reader *reader;
 	struct ts_error err;
@@ -139,12 +139,14 @@ int main(int argc, char **argv)
 	for (int i = 0; i <= runs; i++) {
 		if (run_once(reader, &settings, &outcome))
 			return 1;
-		if (i && outcome.seconds < best.seconds)
+		if (!i)
+			first = outcome.seconds;
+		else if (outcome.seconds < best.seconds)
 			best = outcome;
 	}
 	printf("{\"bench\":\"arrow\",\"rows\":%" PRIu64 ",\"columns\":%zu,\"batches\":%" PRIu64
-	       ",\"seconds\":%.6f,\"rows_per_second\":%.0f}\n",
-	       best.rows, best.columns, best.batches, best.seconds,
+	       ",\"first_seconds\":%.6f,\"seconds\":%.6f,\"rows_per_second\":%.0f}\n",
+	       best.rows, best.columns, best.batches, first, best.seconds,
 	       (double)best.rows / best.seconds);
 	ts_reader_close(reader);
 	return 0;

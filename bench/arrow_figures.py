@@ -103,10 +103,13 @@ def measure_arrow(bench):
     trace = bench.path("arrow.sbt")
     bench.program("write", trace, "--rows", str(ROWS), "--table", "gpu_op")
     kept = bench.program("arrow", trace)
+    # The file is in the page cache now, the memory of each process is fresh.
+    fresh = min(bench.program("arrow", trace, "--runs", "1")["first_seconds"] for _ in range(RUNS))
     released = bench.program("arrow", trace, "--stream")
     if kept["rows"] != ROWS:
         raise RuntimeError("rows are missing")
     bench.add("gpu_op as Arrow, 20 M rows, all columns", kept["seconds"], "s", "<= 0.3")
+    bench.add("the same, first stream of a process", fresh, "s", "<= 0.3")
     bench.add("the same, each batch released", released["seconds"], "s", None)
     measure_python_tables(bench, trace)
     os.unlink(trace)

@@ -2,7 +2,8 @@
 /*
  * Memory of Arrow buffers. A batch takes its buffers from large segments, which several batches
  * share and which are used again once all of these were released: a consumer that streams costs no
- * page faults, one that keeps everything wastes little. Buffers of equal values are made once.
+ * page faults, one that keeps everything wastes little. The largest ones outlive their stream: the
+ * next one takes them. Buffers of equal values are made once.
  *
  * All counts are atomic: consumers release batches in any thread.
  */
@@ -41,7 +42,7 @@ struct ts_arrow_memory {
 	_Atomic size_t references;
 	pthread_mutex_t lock;
 	struct ts_arrow_segment *free; /* segments that no batch uses */
-	size_t free_count, most_free;  /* 0 once the stream is gone: they are unmapped */
+	size_t free_count, most_free;  /* 0 once the stream is gone */
 	size_t segment_bytes;
 	uint32_t rows; /* of the largest batch */
 	/* Buffers of one repeated value. */
@@ -62,7 +63,7 @@ void ts_arrow_memory_drop(struct ts_arrow_memory *memory); /* accepts NULL */
 void ts_arrow_memory_expect(struct ts_arrow_memory *memory, uint32_t rows, uint64_t bytes,
 			    size_t most_free);
 
-/* Frees what no batch uses; what comes free later is freed, too. */
+/* Gives up what no batch uses; what comes free later is given up, too. */
 void ts_arrow_memory_trim(struct ts_arrow_memory *memory);
 
 /* Zeros for TS_ARROW_MOST_ROWS words. Static. */

@@ -33,7 +33,7 @@ static uint64_t next_random(void)
 
 /* ---- a consumer ---- */
 
-#define MOST_BATCHES 64
+#define MOST_BATCHES 256
 
 struct table {
 	struct ArrowSchema schema;
@@ -962,6 +962,25 @@ TS_TEST(another_thread_reads)
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	ts_reader_close(reader);
+}
+
+/* Large enough for segments that outlive their stream. */
+TS_TEST(memory_of_an_earlier_stream)
+{
+	struct ts_reader *readers[2] = { numbered_marks(250000, "a"), numbered_marks(250000, "b") };
+
+	for (int i = 0; i < 4; i++) {
+		struct table table = READ(readers[i % 2], "mark");
+
+		TS_CHECK_INT(table.rows, 250000);
+		CHECK_CELL(table, "start", 0, "0");
+		CHECK_CELL(table, "start", 249999, "249999");
+		CHECK_CELL(table, "name", 249999, i % 2 ? "b" : "a");
+		CHECK_CELL(table, "thread", 249999, "-");
+		table_release(&table);
+	}
+	for (int i = 0; i < 2; i++)
+		ts_reader_close(readers[i]);
 }
 
 TS_TEST(unread_stream)
