@@ -109,6 +109,7 @@ struct ArrowArrayStream {
 #define TS_ARROW_ALL_COLUMNS 2u   /* also those that are not included by default */
 /* Batches always share a column's dictionary, so that an index has the same meaning in all. */
 #define TS_ARROW_SHARED_DICTIONARIES 4u
+#define TS_ARROW_RANGE 8u /* `from` and `to` are a range even if both are 0 */
 
 /* Zero in any member means its default. `size` is sizeof(struct ts_arrow_options). */
 struct ts_arrow_options {

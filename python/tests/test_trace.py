@@ -148,6 +148,7 @@ class Tables(WithSample):
         self.assertEqual(len(self.trace.gpu_op(start="1.1ms", end="@1200000")),
                          len(self.trace.gpu_op(start=1_100_001, end=1_200_000)))
         self.assertFalse(self.trace.gpu_op(start=10**12))
+        self.assertEqual(len(self.trace.gpu_op(start=0, end=0)), 0)
         self.assertTrue(self.trace.gpu_op)
         self.assertFalse(self.trace.flow)
 
@@ -164,6 +165,10 @@ class Tables(WithSample):
             self.trace.gpu_op(["color"])
         with self.assertRaisesRegex(errors.InvalidError, "'soon' is not a valid time"):
             self.trace.gpu_op(start="soon")
+        with self.assertRaisesRegex(errors.InvalidError, "column 'start' is given twice"):
+            self.trace.gpu_op(["start", "name", "start"])
+        with self.assertRaisesRegex(errors.InvalidError, "limit is negative"):
+            self.trace.gpu_op(limit=-1)
 
     def test_capsules_by_the_protocol(self):
         """A consumer that knows nothing of us: it reads the structures as the specification says."""

@@ -409,6 +409,9 @@ PyObject *list_analyses(PyObject *self, PyObject *arguments)
 
 /* ---- states and dependencies ---- */
 
+/* Rows of a list after which signals are handled: Ctrl-C ends it. */
+#define SIGNALS_EVERY 4096
+
 struct numbers {
 	int64_t *devices, *streams;
 	size_t device_count, stream_count;
@@ -462,10 +465,11 @@ static PyObject *collect_states(struct ts_state_cursor *cursor)
 	PyObject *list = PyList_New(0);
 	struct ts_state_span span;
 
-	while (list && ts_state_next(cursor, &span)) {
+	for (unsigned int i = 1; list && ts_state_next(cursor, &span); i++) {
 		PyObject *row = span_object(&span);
 
-		if (!row || PyList_Append(list, row))
+		if (!row || PyList_Append(list, row) ||
+		    (i % SIGNALS_EVERY == 0 && PyErr_CheckSignals()))
 			Py_CLEAR(list);
 		Py_XDECREF(row);
 	}
@@ -536,10 +540,11 @@ static PyObject *collect_dependencies(struct ts_dependency_cursor *cursor)
 	PyObject *list = PyList_New(0);
 	struct ts_dependency row;
 
-	while (list && ts_dependency_next(cursor, &row)) {
+	for (unsigned int i = 1; list && ts_dependency_next(cursor, &row); i++) {
 		PyObject *item = dependency_object(&row);
 
-		if (!item || PyList_Append(list, item))
+		if (!item || PyList_Append(list, item) ||
+		    (i % SIGNALS_EVERY == 0 && PyErr_CheckSignals()))
 			Py_CLEAR(list);
 		Py_XDECREF(item);
 	}

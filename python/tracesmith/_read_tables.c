@@ -93,6 +93,7 @@ static int request_init(struct request *request, PyObject *arguments, PyObject *
 	request->options.flags = (plain ? TS_ARROW_PLAIN_STRINGS : 0) |
 				 (all ? TS_ARROW_ALL_COLUMNS : 0);
 	if (start != Py_None || end != Py_None) {
+		request->options.flags |= TS_ARROW_RANGE;
 		request->options.from = start == Py_None ? INT64_MIN : PyLong_AsLongLong(start);
 		request->options.to = end == Py_None ? INT64_MAX : PyLong_AsLongLong(end);
 	}

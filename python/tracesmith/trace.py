@@ -139,12 +139,18 @@ class Table:
             request["start"] = self._trace._time(start)
         if end is not None:
             request["end"] = self._trace._time(end)
+        if limit < 0:
+            raise InvalidError(f"limit is negative: {limit}")
         if limit:
             request["limit"] = limit
         if plain_strings:
             request["plain"] = True
         table = Table(self._trace, self.name, request)
         self._trace._job.schema(self.name, **request)  # raises errors now
+        chosen = request.get("columns", [])
+        for name in chosen:
+            if chosen.count(name) > 1:
+                raise InvalidError(f"column {name!r} is given twice")
         return table
 
     @property

@@ -130,11 +130,12 @@ int ts_arrow_source_init(struct ts_arrow_source *source, struct ts_reader *const
 			 size_t reader_count, const char *table,
 			 const struct ts_arrow_options *options, struct ts_error *err)
 {
+	bool has_range = options->from || options->to || options->flags & TS_ARROW_RANGE;
 	int result;
 
 	*source = (struct ts_arrow_source){ .reader_count = reader_count };
-	source->from = options->from || options->to ? options->from : INT64_MIN;
-	source->to = options->from || options->to ? options->to : INT64_MAX;
+	source->from = has_range ? options->from : INT64_MIN;
+	source->to = has_range ? options->to : INT64_MAX;
 	source->shares_dictionaries = options->flags & TS_ARROW_SHARED_DICTIONARIES;
 	result = ts_arrow_fields_init(&source->fields, table, reader_count > 1, options, err);
 	if (!result && init_memory(source, readers))
