@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 import torch
 from torch import nn
@@ -115,6 +116,30 @@ class StepsTest(TorchCase):
                     model(torch.ones(1, 2))
                     model(torch.ones(1, 2))
         self.assertEqual([step for _, step in self.forwards(rows)], [0, 1, 1, 1, 2, 2])
+
+    def test_steps_of_several_threads_at_once(self) -> None:
+        import threading
+
+        begun, second_begun = threading.Event(), threading.Event()
+
+        class First(torch.optim.SGD):
+            def step(self, closure: Any = None) -> None:
+                begun.set()
+                second_begun.wait(300)
+
+        class Second(torch.optim.SGD):
+            def step(self, closure: Any = None) -> None:
+                second_begun.set()
+                thread.join(300)
+
+        parameters = [nn.Parameter(torch.ones(1))]
+        first, second = First(parameters, lr=0.1), Second(parameters, lr=0.1)
+        with Rows() as rows:
+            thread = threading.Thread(target=first.step)
+            thread.start()
+            self.assertTrue(begun.wait(300))
+            second.step()
+        self.assertEqual(sorted(rows.modules("step")), ["First", "Second"])
 
     def test_an_update_written_by_hand(self) -> None:
         model = nn.Linear(2, 2)

@@ -11,6 +11,7 @@ constant to it, and it knows record_function by name.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 import weakref
 from typing import Any, Optional
@@ -140,21 +141,30 @@ def follow_steps(on: bool) -> None:
 
 # ---- optimizers ----
 
-# Optimizers whose step is running, with its record_function; optimizers by class name.
-_steps: list[tuple[Any, Any]] = []
+
+class _Running(threading.local):
+    """Optimizers whose step is running in this thread, with its record_function."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[Any, Any]] = []
+
+
+_running = _Running()
+# By class name.
 _optimizers: dict[str, list[Any]] = {}
 
 
 def _begin(record: Any) -> None:
     optimizer = _optimizer_of(sys._getframe(1))
     if optimizer is not None:
-        _steps.append((record, optimizer))
+        _running.steps.append((record, optimizer))
         _torch.optimizer_begin(optimizer)
 
 
 def _end(record: Any) -> None:
-    while _steps:
-        begun, optimizer = _steps.pop()
+    steps = _running.steps
+    while steps:
+        begun, optimizer = steps.pop()
         if begun is not record:
             continue  # its end was not seen
         wanted = _torch.optimizer_end(optimizer, _optimizer_name(optimizer))

@@ -19,13 +19,15 @@ static PyObject *other_since;       /* another optimizer that has stepped since 
 static bool forward_in_step;
 static bool is_announced; /* some step was, since they are counted */
 
-/* Steps of optimizers in progress: one may call another's. */
-static struct start {
+/* Steps of optimizers in progress in this thread: one may call another's. */
+static __thread struct start {
 	PyObject *optimizer;
 	int64_t start_ns, seq;
 	struct ts_span span;
 } starts[STARTS];
-static unsigned int start_count;
+static __thread unsigned int start_count;
+static __thread unsigned int starts_since; /* value of `resets` */
+static unsigned int resets;
 
 static uint64_t random_state = 0x9e3779b97f4a7c15ull;
 
@@ -92,10 +94,18 @@ void ts_step_reset(void)
 {
 	known_count = 0;
 	last_of_iteration = other_since = NULL;
-	start_count = 0; /* their spans are empty: rows were off */
+	resets++;
 	ts_profile.explicit_steps = is_announced = false;
 	counted = ts_torch_steps(NULL);
 	begin_step(0);
+}
+
+/* Forgets what was in progress when rows were switched off; the spans are empty. */
+static void forget_old_starts(void)
+{
+	if (starts_since != resets)
+		start_count = 0;
+	starts_since = resets;
 }
 
 /* An outermost module is called, not from a backward pass. */
@@ -105,6 +115,7 @@ void ts_step_outermost(PyObject *object, bool grad_enabled)
 	bool changed = false;
 
 	follow_explicit();
+	forget_old_starts();
 	/* A closure may run the model inside an optimizer's step. */
 	if (!ts_profile.explicit_steps && !known_count && !start_count) {
 		answer = grad_enabled ? ts_profile_python(ts_profile.outermost_call, object, NULL)
@@ -170,6 +181,7 @@ PyObject *ts_step_optimizer_begin(PyObject *self, PyObject *optimizer)
 
 	(void)self;
 	follow_explicit();
+	forget_old_starts();
 	/* Steps that ended with an exception are left over. */
 	for (unsigned int i = 0; i < start_count; i++)
 		if (starts[i].optimizer == optimizer || i == STARTS - 1) {
@@ -216,13 +228,13 @@ PyObject *ts_step_optimizer_end(PyObject *self, PyObject *args)
 	(void)self;
 	if (!PyArg_ParseTuple(args, "Os:optimizer_end", &optimizer, &path))
 		return NULL;
+	forget_old_starts();
 	for (unsigned int i = start_count; i-- > 0;)
 		if (starts[i].optimizer == optimizer) {
 			drop_starts(i + 1);
 			break;
 		}
 	if (start_count && starts[start_count - 1].optimizer == optimizer) {
-		/* Other threads may run meanwhile, and begin steps. */
 		struct start ended = starts[--start_count];
 
 		store_step(&ended, path);
