@@ -342,6 +342,39 @@ class Record(ProgramTest):
         self.assertEqual([row["name"] for row in rows(path)], ["stored"])
 
 
+class Cuda(ProgramTest):
+    """With a stand-in for the driver, whose device activity nobody can record."""
+
+    def test_what_is_recorded_of_cuda_is_said(self):
+        driver = os.path.join(os.environ.get("TS_BUILD", ""), "tests/cuda/driver/libcuda.so.1")
+        if not os.path.exists(driver):
+            self.skipTest("no stand-in driver: TS_BUILD is not set, or it was not built")
+        output = self.run_program(
+            """
+            import ctypes, os, tracesmith
+
+            with tracesmith.record("before.sbt") as recording:
+                pass
+            assert (recording.cuda, recording.summary.cuda) == ("no", "no")
+            assert recording.summary.notice == ""
+            ctypes.CDLL(os.environ["DRIVER"]).cuInit(0)
+            for name in "first.sbt", "second.sbt":
+                with tracesmith.record(name) as recording:
+                    assert recording.cuda == "cupti"
+                assert (recording.cuda, recording.summary.cuda) == ("no", "no")
+                print(recording.summary)
+            with tracesmith.record("without.sbt", cuda=False) as recording:
+                pass
+            assert (recording.cuda, recording.summary.notice) == ("no", "")
+            """,
+            DRIVER=driver,
+            NSYS_STAND_IN="1",
+        )
+        for line in output.splitlines():
+            self.assertIn("CUDA was not recorded: the program runs under Nsight", line)
+        self.assertEqual(len(output.splitlines()), 2)
+
+
 class Module(ProgramTest):
     """python3 -m tracesmith."""
 

@@ -226,12 +226,31 @@ def _summarize(recording: Recording, notice: str) -> Summary:
     info: dict[str, Any] = {}
     with contextlib.suppress(OSError):
         info["bytes"] = os.stat(path).st_size
-    info.update(_info(path))
-    return Summary(path, info, recording.cuda, notice)
+    found = _info(path)
+    info.update({name: found[name] for name in _COUNTS if name in found})
+    why = _device_side_is_off(found, recording._pid)
+    if why and recording.cuda == "cupti":
+        recording.cuda = "no"
+    if why and recording.cuda == "no":
+        why = "CUDA was not recorded: " + why
+    elif why:
+        why = "device activity was not recorded: " + why
+    return Summary(path, info, recording.cuda, "; ".join(filter(None, (notice, why))))
+
+
+_COUNTS = ("events", "lost", "processes", "threads")
+
+
+def _device_side_is_off(info: Mapping[str, Any], pid: int) -> str:
+    """Why CUPTI shows nothing in this process; "" if it does, or was not asked for."""
+    for fact in info.get("process_meta", ()):
+        if fact["pid"] == pid and fact["key"] == "cuda_device_side":
+            return fact["value"].get("reason", "") if fact["value"]["state"] == "off" else ""
+    return ""
 
 
 def _info(path: str) -> dict[str, Any]:
-    """Counts from `tracesmith info --json`; empty if the tool cannot be run."""
+    """What `tracesmith info --json` says; empty if the tool cannot be run."""
     import json
     import subprocess
 
@@ -247,18 +266,10 @@ def _info(path: str) -> dict[str, Any]:
         output = subprocess.run(
             [tool, "info", "--json", path], env=environment, capture_output=True, check=True
         ).stdout
-        return _counts(json.loads(output))
+        info: dict[str, Any] = json.loads(output)
+        return info
     except (OSError, ValueError, subprocess.CalledProcessError):
         return {}
-
-
-def _counts(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "events": info["events"],
-        "lost": info["lost"],
-        "processes": info["processes"],
-        "threads": info["threads"],
-    }
 
 
 def _find_cuda() -> tuple[str | None, str]:
@@ -268,26 +279,40 @@ def _find_cuda() -> tuple[str | None, str]:
     CUDA, CUPTI still reports device activity.
     """
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        files = {line.rstrip("\n").rpartition("/")[2] for line in maps}
-    if "libtracesmith-backend-cuda.so" in files:
-        return "cuda", "wrappers" if "tracesmith-backend-cuda" in os.environ.get(
-            "LD_PRELOAD", ""
-        ) else "cupti"
-    if not any(name.startswith("libcuda.so") for name in files):
+        paths = {line.rstrip("\n").partition("/")[2] for line in maps}
+    files = {os.path.basename(path): "/" + path for path in paths}
+    backend = files.get("libtracesmith-backend-cuda.so")
+    if backend and "tracesmith-backend-cuda" in os.environ.get("LD_PRELOAD", ""):
+        return "cuda", "wrappers"
+    driver = next((files[name] for name in files if name.startswith("libcuda.so")), None)
+    if driver is None or not _is_initialized(driver):
         return None, "no"
-    from .tool import find_library
+    if backend is None:
+        from .tool import find_library
 
-    library = find_library("libtracesmith-backend-cuda.so")
-    if library is None:
-        return None, "no"
+        backend = find_library("libtracesmith-backend-cuda.so")
+    # It stays loaded, so that the agent finds it by name.
+    return ("cuda", "cupti") if backend and _load(backend) else (None, "no")
+
+
+def _load(path: str) -> Any:
     import ctypes
 
     try:
-        # It stays loaded, so that the agent finds it by name.
-        ctypes.CDLL(library)
+        return ctypes.CDLL(path)
     except OSError:
-        return None, "no"
-    return "cuda", "cupti"
+        return None
+
+
+def _is_initialized(driver: str) -> bool:
+    """The program has called cuInit()."""
+    import ctypes
+
+    library = _load(driver)
+    if library is None:
+        return False
+    not_initialized = 3
+    return bool(library.cuCtxGetCurrent(ctypes.byref(ctypes.c_void_p())) != not_initialized)
 
 
 def _many(count: int, noun: str, ending: str = "s") -> str:

@@ -130,6 +130,7 @@ static void begin_late(void)
 {
 	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED)) {
 		cuda_devices_emit();
+		cuda_device_describe();
 		emit_facts();
 	} else if (!is_preloaded() && is_initialized()) {
 		is_late = true;

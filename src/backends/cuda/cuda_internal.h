@@ -89,6 +89,8 @@ void cuda_call_bypassed(uint32_t number);
  * nothing.
  */
 void cuda_device_begin(void);
+/* Emits again, for another recording, whether device activity is recorded. */
+void cuda_device_describe(void);
 
 /*
  * Called before a call that submits device work, while events are recorded: when this returns,

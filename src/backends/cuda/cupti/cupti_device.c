@@ -135,16 +135,25 @@ static void put_text(char *to, size_t bytes, const char *text)
 	to[length] = 0;
 }
 
+/* The last one; empty: none yet. */
+static char status[1600];
+
 static void emit_status(bool is_on, const char *why)
 {
-	char json[1600], text[WHY_BYTES], path[1024];
+	char text[WHY_BYTES], path[1024];
 
 	put_text(text, sizeof(text), why);
 	put_text(path, sizeof(path), cuda_cupti_path());
-	snprintf(json, sizeof(json),
+	snprintf(status, sizeof(status),
 		 "{\"state\": \"%s\", \"reason\": \"%s\", \"cupti\": \"%s\", \"version\": %u}",
 		 is_on ? "on" : "off", text, path, cuda_cupti_version());
-	ts_accelerator_fact("cuda_device_side", json);
+	ts_accelerator_fact("cuda_device_side", status);
+}
+
+void cuda_device_describe(void)
+{
+	if (status[0])
+		ts_accelerator_fact("cuda_device_side", status);
 }
 
 void cuda_device_refuse(const char *why)
