@@ -596,6 +596,27 @@ class Imports(WithSample):
 
 
 class Writing(WithSample):
+    def test_integers_of_other_packages(self):
+        class Scalar:
+            def __index__(self):
+                return 7
+
+        class Vector(Scalar):
+            def __index__(self):
+                raise TypeError("only scalars have an index")
+
+            def __str__(self):
+                return "[1 2]"
+
+        path = self.file("scalars.sbt")
+        with tracesmith.Writer(path) as writer:
+            writer.slice(start=Scalar(), args={"one": Scalar(), "in": {"it": Scalar()}, "all": Vector()})
+            with self.assertRaises(TypeError):
+                writer.slice(start=Vector())
+        with tracesmith.open(path) as written:
+            row = next(iter(written.slice(["start", "args"])))
+        self.assertEqual((row.start, json.loads(row.args)), (7, {"one": 7, "in": {"it": 7}, "all": "[1 2]"}))
+
     def test_ids_and_rows(self):
         path = self.file("written.sbt")
         with tracesmith.Writer(path) as writer:

@@ -143,7 +143,7 @@ static int64_t column_value(PyObject *self, struct ts_writer *writer,
 	case TS_COLUMN_ENUM:
 		return enum_value(column, object);
 	default:
-		if (PyLong_Check(object))
+		if (PyIndex_Check(object))
 			return PyLong_AsLongLong(object);
 		PyErr_Format(PyExc_TypeError, "column '%s' must be an int, not %R", column->name,
 			     object);
@@ -182,12 +182,15 @@ static int64_t argument_value(PyObject *self, struct ts_writer *writer, PyObject
 		*ret_type = TS_ARG_STRING;
 		return intern(writer, object);
 	}
-	if (PyLong_Check(object)) {
+	if (PyIndex_Check(object)) {
 		value = PyLong_AsLongLongAndOverflow(object, &overflow);
-		if (!overflow) {
+		if (!overflow && !PyErr_Occurred()) {
 			*ret_type = TS_ARG_INT;
 			return value;
 		}
+		/* Arrays have an __index__() that raises. */
+		if (!overflow && PyErr_ExceptionMatches(PyExc_TypeError))
+			PyErr_Clear();
 	}
 	return intern_json(self, writer, object);
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import warnings
 from collections.abc import Callable, Iterable
@@ -17,7 +18,16 @@ __all__ = ["Writer"]
 
 _TABLES = {name for name, kind, _ in _read.tables() if kind not in ("derived", "internal")}
 
-_dumps = partial(json.dumps, separators=(",", ":"), ensure_ascii=False, default=str)
+
+def _plain(value: Any) -> int | str:
+    """Integers of other packages as int, everything else as text."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return str(value)
+
+
+_dumps = partial(json.dumps, separators=(",", ":"), ensure_ascii=False, default=_plain)
 
 
 class Writer:
