@@ -196,15 +196,18 @@ def _cannot_start(number: int, path: str | None, why: str) -> str:
     reasons = {
         errno.EACCES: f"no access to '{live}' or to the tool: set TRACESMITH_LIVE_DIR, or"
         " TRACESMITH_RECORDER",
+        errno.EAGAIN: "the recorder cannot be started: raise the limit on processes (ulimit -u)",
         errno.EBUSY: "this process is already being recorded by start(), TRACESMITH_OUT or"
         " 'tracesmith record': call stop(), or use only one of them",
+        errno.ENOMEM: f"no memory is left for '{live}' or for the recorder",
+        errno.ENOSPC: f"no shared memory is left in '{live}': set TRACESMITH_LIVE_DIR",
         errno.ENOENT: "the tool 'tracesmith' was not found: install it, or set"
         " TRACESMITH_RECORDER to its path",
         errno.ETXTBSY: f"another recording is writing '{path}'",
         errno.EPERM: f"other users can access '{live}' (chmod 700 it, or set"
         " TRACESMITH_LIVE_DIR), or the program is setuid",
     }
-    reason = why or reasons.get(number, f"no shared memory: {os.strerror(number)}")
+    reason = why or reasons.get(number, os.strerror(number))
     return f"cannot start recording: {reason}"
 
 
