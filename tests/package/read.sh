@@ -6,7 +6,7 @@
 . "$TS_SOURCE/tests/lib/package.sh"
 
 # With the libraries that read tables, if they are there.
-for python in "$PYTHON" ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} \
+for python in "$PYTHON" ${TORCH_PYTHON:+"$TORCH_PYTHON"} \
 	"$TS_BUILD/package-venv/bin/python"; do
 	if "$python" -c 'import polars, tracesmith._read' 2>/dev/null; then
 		PYTHON=$python

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tracesmith.torch, with a real PyTorch: python/tests/test_torch_*.py. They run with the first of
-# $TRACESMITH_TORCH_PYTHON, python3, and the environment of scripts/package-venv that has torch.
+# $TORCH_PYTHON, python3, and the environment of scripts/package-venv that has torch.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
 
-for python in ${TRACESMITH_TORCH_PYTHON:+"$TRACESMITH_TORCH_PYTHON"} python3 \
+for python in ${TORCH_PYTHON:+"$TORCH_PYTHON"} python3 \
 	"$TS_BUILD/package-venv/bin/python" "$TS_SOURCE/build/package-venv/bin/python"; do
 	if "$python" -c 'import torch, tracesmith._torch' 2>/dev/null; then
 		export PYTHON=$python

@@ -13,7 +13,7 @@ for python in "$TS_SOURCE"/build/package-venv-*/bin/python; do
 	[ -x "$python" ] || continue
 	"$python" -c 'import torch, sys; print("=== torch", torch.__version__, "Python", sys.version)'
 	for test in torch windows; do
-		TRACESMITH_TORCH_PYTHON=$python "$TS_SOURCE/scripts/run-test-script" "$TS_SOURCE/tests/package/$test.sh"
+		TORCH_PYTHON=$python "$TS_SOURCE/scripts/run-test-script" "$TS_SOURCE/tests/package/$test.sh"
 	done
 	count=$((count + 1))
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Windows of execution traces by a flag file (python/tests/test_chakra.py), and the example that
-# trains a model. The Python with torch is $TRACESMITH_TORCH_PYTHON, else python3, else
+# trains a model. The Python with torch is $TORCH_PYTHON, else python3, else
 # build/package-venv.
 # shellcheck source=../lib/package.sh
 . "$TS_SOURCE/tests/lib/package.sh"
@@ -16,7 +16,7 @@ train() { # python
 	done
 }
 
-for candidate in ${TRACESMITH_TORCH_PYTHON:-} python3 "$TS_BUILD/package-venv/bin/python"; do
+for candidate in ${TORCH_PYTHON:-} python3 "$TS_BUILD/package-venv/bin/python"; do
 	if "$candidate" -c 'import torch' 2>/dev/null; then
 		"$candidate" -m unittest test_chakra
 		train "$candidate"
@@ -25,5 +25,5 @@ for candidate in ${TRACESMITH_TORCH_PYTHON:-} python3 "$TS_BUILD/package-venv/bi
 done
 # What needs no torch.
 run_package_tests test_chakra
-echo "skip: no Python with torch, so that no window was recorded: set TRACESMITH_TORCH_PYTHON to one"
+echo "skip: no Python with torch, so that no window was recorded: set TORCH_PYTHON to one"
 exit 77

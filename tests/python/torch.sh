@@ -6,7 +6,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
 python=${TORCH_PYTHON:-$python}
-"$python" -c 'import torch' 2>/dev/null || { echo "skip: $python has no torch"; exit 77; }
+"$python" -c 'import torch' 2>/dev/null || { echo "skip: $python has no torch: set TORCH_PYTHON, or TS_LONG=1"; exit 77; }
 
 cat >train.py <<'PY'
 import os, sys, time
