@@ -22,7 +22,7 @@ int ts_job_find_duplicate(const char *const *paths, size_t count)
 		struct stat status;
 		bool is_new = true;
 
-		if (!stat(paths[i], &status))
+		if (paths[i] && !stat(paths[i], &status))
 			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
 		if (!is_new)
 			duplicate = (int)i;
