@@ -109,7 +109,7 @@ class TableTest(TorchCase):
     def test_a_model_that_is_moved(self) -> None:
         model = nn.Sequential(nn.Linear(2, 2))
         on_device = False
-        with Rows() as rows, mock.patch.multiple(
+        with Rows(memory=False, device_time=False) as rows, mock.patch.multiple(
             torch.Tensor,
             create=True,
             is_cuda=property(lambda tensor: on_device),
