@@ -220,6 +220,17 @@ class TableTest(TorchCase):
         tracesmith.stop()
         self.assertFalse(tracesmith.is_enabled())
 
+    def test_a_recording_goes_on_that_began_after_the_modules(self) -> None:
+        model = nn.Linear(2, 2)
+        tracesmith.torch.enable()
+        with tracesmith.record("after.sbt") as recording:
+            model(torch.ones(1, 2))
+            tracesmith.torch.disable()
+            tracesmith.instant("goes on")
+        self.assertEqual(len(read_table("after.sbt")), 1)
+        self.assertEqual([row["name"] for row in read_table("after.sbt", "mark")][-1], "goes on")
+        self.assertEqual(recording.summary.lost, 0)
+
     def test_without_a_recording_the_newest_rows_are_kept_and_survive_kill(self) -> None:
         run = run_program(
             """

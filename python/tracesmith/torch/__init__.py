@@ -87,7 +87,7 @@ def disable() -> None:
     global _enabled, _started_flight
     if not _enabled:
         return
-    from tracesmith import _torch
+    from tracesmith import _torch, recording
 
     from . import _patch
 
@@ -96,9 +96,10 @@ def disable() -> None:
     _finish_devices()
     _torch.stop()
     _enabled = False
-    if _started_flight:
+    # A recording that the program started since then goes on.
+    if _started_flight and recording._current is None:
         _torch.stop_flight()
-        _started_flight = False
+    _started_flight = False
 
 
 def is_enabled() -> bool:
