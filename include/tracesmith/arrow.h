@@ -23,9 +23,9 @@
  * All batches share one dictionary per column, which grows with them. Once it has more than 65,536
  * strings, each batch has its own (unless TS_ARROW_SHARED_DICTIONARIES is set).
  *
- * Null stands for an absent value, reference 0, and the duration of a row that did not end. Rows of
- * dictionary tables begin with their implicit `id`. With several readers, the first column is
- * `trace`, the index of the row's reader; ids are those of that trace.
+ * Null stands for an absent value, reference 0, a FLOAT of 0 (not measured), and the duration of a
+ * row that did not end. Rows of dictionary tables begin with their implicit `id`. With several
+ * readers, the first column is `trace`, the index of the row's reader; ids are those of that trace.
  *
  * Columns that are large or slow to decode are included only on request: `args` (the arguments of
  * the row as a JSON object; always included in `counter`, whose values they are), `beside` (fields

@@ -31,8 +31,8 @@ static struct ts_arrow_field *add_field(struct ts_arrow_fields *fields, enum ts_
 	return field;
 }
 
-static void set_integer(struct ts_arrow_field *field, const struct ts_table_info *table,
-			const struct ts_column_info *column, int position)
+static void set_null(struct ts_arrow_field *field, const struct ts_table_info *table,
+		     const struct ts_column_info *column, int position)
 {
 	switch (column->type) {
 	case TS_COLUMN_DURATION:
@@ -40,6 +40,7 @@ static void set_integer(struct ts_arrow_field *field, const struct ts_table_info
 		field->has_null = true;
 		break;
 	case TS_COLUMN_REF:
+	case TS_COLUMN_FLOAT:
 		field->null = 0;
 		field->has_null = true;
 		break;
@@ -134,9 +135,9 @@ static void add_column(struct ts_arrow_fields *fields, int position, bool is_pla
 		field->lookup = derived ? derived : &ts_arrow_string_lookup;
 	else if (column->type == TS_COLUMN_JSON)
 		field->lookup = &ts_arrow_json_lookup;
-	if (kind == TS_ARROW_INTEGER)
-		set_integer(field, table, column, position);
-	else if (kind == TS_ARROW_FLOAT || kind == TS_ARROW_BYTES || kind == TS_ARROW_BINARY)
+	if (kind == TS_ARROW_INTEGER || kind == TS_ARROW_FLOAT)
+		set_null(field, table, column, position);
+	else if (kind == TS_ARROW_BYTES || kind == TS_ARROW_BINARY)
 		field->is_nullable = false;
 	field->is_default = kind != TS_ARROW_BINARY;
 	if (column->type == TS_COLUMN_REF)

@@ -100,9 +100,9 @@ static int map_value(struct ts_arrow_worker *worker, size_t field, int64_t value
 
 	switch (info->kind) {
 	case TS_ARROW_INTEGER:
+	case TS_ARROW_FLOAT:
 		*ret_value = info->has_null && value == info->null ? TS_ABSENT : value;
 		return TS_OK;
-	case TS_ARROW_FLOAT:
 	case TS_ARROW_TRACE:
 		*ret_value = value;
 		return TS_OK;
@@ -117,8 +117,8 @@ static int map_value(struct ts_arrow_worker *worker, size_t field, int64_t value
 /* Are there values of the field that mean null? TS_ABSENT is a number like others elsewhere. */
 static bool may_be_null(const struct ts_arrow_field *field)
 {
-	return field->kind != TS_ARROW_FLOAT &&
-	       (field->kind != TS_ARROW_INTEGER || field->has_null);
+	return (field->kind != TS_ARROW_INTEGER && field->kind != TS_ARROW_FLOAT) ||
+	       field->has_null;
 }
 
 /* ---- nulls ---- */

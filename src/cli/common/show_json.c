@@ -224,7 +224,7 @@ static void append_bytes(struct ts_text *out, const struct ts_row *row, const ch
 	ts_text_append_char(out, ',');
 }
 
-/* Is it "no value"? For durations, booleans and most enums 0 is a value. */
+/* Is it "no value"? For durations, booleans and most enums 0 is a value; a float of 0 is none. */
 static bool is_left_out(const struct ts_column_info *column, int64_t value)
 {
 	const char *name;
@@ -232,7 +232,6 @@ static bool is_left_out(const struct ts_column_info *column, int64_t value)
 	switch (column->type) {
 	case TS_COLUMN_DURATION:
 	case TS_COLUMN_BOOL:
-	case TS_COLUMN_FLOAT:
 		return value == TS_ABSENT && column->none == TS_ABSENT;
 	case TS_COLUMN_ENUM:
 		name = value == 0 ? ts_enum_name(column->refers, 0) : NULL;

@@ -259,7 +259,9 @@ static void put_cell(struct csv *csv, int position, int64_t value)
 			ts_text_append_int(out, value);
 		break;
 	case TS_COLUMN_FLOAT:
-		put_real(out, value);
+		/* 0.0: not measured. */
+		if (value)
+			put_real(out, value);
 		break;
 	case TS_COLUMN_BOOL:
 		if (value != TS_ABSENT)

@@ -23,7 +23,7 @@ check() {
 	    steps[row["seq"]].append(row["step"])
 	    i = row["step"]
 	    assert row["module"] == f"thread.{row['seq']}", row
-	    assert row["stage"] == "forward" and row["rank"] == 3 and row["allocated"] == i, row
+	    assert row["stage"] == "forward" and row["rank"] == 3 and row.get("allocated", 0) == i, row
 	    assert abs(row["duration"] - (i + 1) * 1e-6) < 1e-12, row
 	    if i % 3 == 2:
 	        assert row.get("device") is None and not row.get("device_time"), row

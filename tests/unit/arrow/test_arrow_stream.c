@@ -551,6 +551,7 @@ static void compare_cell(struct ts_reader *reader, const struct ts_column_info *
 		TS_CHECK(!name || is_text(cell, name));
 		break;
 	case TS_COLUMN_REF:
+	case TS_COLUMN_FLOAT:
 		TS_CHECK_INT(cell->is_null, value == 0);
 		TS_CHECK(cell->is_null || cell->integer == value);
 		break;
