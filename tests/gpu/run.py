@@ -22,6 +22,17 @@ def check(name, *arguments, limit=120, is_alone=False, title=None):
     return Step(title or name, "checks", [sys.executable, os.path.join(HERE, f"check_{name}.py"), *arguments], limit, is_alone)
 
 
+def package_test(name, limit):
+    """A test of the Python package, with a PyTorch that has CUDA."""
+    settings = ["env", f"TS_BUILD={BUILD}", f"TORCH_PYTHON={sys.executable}"]
+    script = os.path.join(SOURCE, f"tests/package/{name}.sh")
+    return Step(f"package_{name}", "checks", [*settings, os.path.join(SOURCE, "scripts/run-test-script"), script], limit, True)
+
+
+def package_bench(name, *arguments, limit=300):
+    return Step(name, "bench", ["env", f"PYTHONPATH={BUILD}/python", sys.executable, os.path.join(SOURCE, f"bench/{name}.py"), *arguments], limit, True)
+
+
 def steps(is_quick, out, rows):
     """Benchmarks have the GPU to themselves."""
     quick = ["--quick"] if is_quick else []
@@ -36,6 +47,9 @@ def steps(is_quick, out, rows):
         check("stacks", *quick, limit=240),
         check("profiler"),
         check("late"),
+        check("modules"),
+        check("windows"),
+        *(package_test(name, 300) for name in ("torch", "windows", "record", "wheel")),
         check("nvtx"),
         check("memory"),
         check("nccl", limit=150),
@@ -56,6 +70,8 @@ def steps(is_quick, out, rows):
     replay += ["--spool", spool] if os.path.exists(spool) else []
     replay += ["--cupti-only", only_cupti] if os.path.exists(only_cupti) else []
     found.append(Step("cuda_replay", "bench", replay + (["--generations", "2", "--rounds", "4", "--recordings", "1"] if is_quick else []), 560, True))
+    found += [package_bench("torch_modules", "--device", "cuda"), package_bench("python_emit", "--rounds", "9")]
+    found.append(Step("arrow", "bench", [sys.executable, os.path.join(SOURCE, "bench/run"), "--arrow", BUILD], 200, True))
     # Programs that print their measurements.
     for name in ("unwind", "cuda_join"):
         program = os.path.join(BUILD, "bench", name)
