@@ -117,6 +117,11 @@ bool cuda_is_forked(void)
 	return is_forked;
 }
 
+bool cuda_is_late(void)
+{
+	return false;
+}
+
 void *cuda_symbol(void *handle, const char *name)
 {
 	symbols_requested++;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "code/cuda/local/cuda_abi.h"
 #include "cuda/stand_in.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -23,6 +24,7 @@ enum {
 
 static __thread struct stand_in_call last;
 static bool is_working;
+static uint32_t is_initialized; /* atomic */
 static uintptr_t next_address = 0x7f0000000000;
 static int capturing;
 static stand_in_watcher watcher;
@@ -70,6 +72,8 @@ static int called(int index, int arguments, const char *name, const char *class,
 	last.count++;
 	memset(last.args, 0, sizeof(last.args));
 	memcpy(last.args, args, (size_t)arguments * sizeof(args[0]));
+	if (index == INDEX_cuInit)
+		__atomic_store_n(&is_initialized, 1, __ATOMIC_RELEASE);
 	if (is_working)
 		work(name, class);
 	if (watcher)
@@ -145,7 +149,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 int cuCtxGetCurrent(void **context)
 {
 	*context = (void *)0x5000;
-	return 0;
+	return __atomic_load_n(&is_initialized, __ATOMIC_ACQUIRE) ? 0 : CUDA_NOT_INITIALIZED;
 }
 
 int cuCtxGetDevice(int *device)

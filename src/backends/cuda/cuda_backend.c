@@ -3,7 +3,6 @@
  * The backend `cuda`: start and stop, and what happens at cuInit(), fork() and exit. The library is
  * preloaded next to the agent, which finds `ts_backend` in it, as in third-party backends.
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +20,6 @@ static bool is_started;
 static bool is_begun;
 /* CUDA was initialized before the fork: it does not work here. */
 static bool is_forked;
-/* This library came when CUDA was in use already: the program's calls do not pass our wrappers. */
-static bool is_late;
 /* exiting() has begun: the driver is about to go. */
 static bool has_exited;
 
@@ -47,6 +44,7 @@ static void fork_in_child(void)
 	is_forked = is_forked || is_begun;
 	if (is_forked)
 		capture_forked();
+	cuda_late_forked();
 	want();
 }
 
@@ -65,8 +63,9 @@ static void emit_facts(void)
 	cuda_thread.is_ours--;
 	snprintf(fact, sizeof(fact),
 		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d%s%s}", version,
-		 cupti, is_late ? 0 : (int)CUDA_CALL_COUNT,
-		 cuda_replaying ? ", \"replayable\": true" : "", is_late ? ", \"late\": true" : "");
+		 cupti, cuda_is_late() ? 0 : (int)CUDA_CALL_COUNT,
+		 cuda_replaying ? ", \"replayable\": true" : "",
+		 cuda_is_late() ? ", \"late\": true" : "");
 	ts_accelerator_fact("cuda", fact);
 }
 
@@ -83,10 +82,14 @@ static void exiting(void)
 		cuda_stubs_emit();
 }
 
+bool cuda_has_begun(void)
+{
+	return __atomic_load_n(&is_begun, __ATOMIC_RELAXED);
+}
+
 void cuda_begun(void)
 {
-	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED) ||
-	    __atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
+	if (cuda_has_begun() || __atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
 		return;
 	cuda_devices_emit();
 	cuda_device_begin();
@@ -94,53 +97,19 @@ void cuda_begun(void)
 	atexit(exiting);
 }
 
-/* ---- in a program that uses CUDA already ---- */
-
-static bool is_initialized(void)
-{
-	int (*get_current)(void **) = (int (*)(void **))cuda_driver("cuCtxGetCurrent");
-	void *context;
-	bool is;
-
-	cuda_thread.is_ours++;
-	is = get_current && get_current(&context) != CUDA_NOT_INITIALIZED;
-	cuda_thread.is_ours--;
-	return is;
-}
-
-/* True if it was preloaded: the program's calls pass our wrappers. A forked child starts late, too.
- */
-static bool is_preloaded(void)
-{
-	/* Not RTLD_DEFAULT, which also looks in this library if it was opened alone. */
-	void *program = dlopen(NULL, RTLD_LAZY);
-	void *first = program ? cuda_symbol(program, "cuInit") : NULL;
-	Dl_info found, own;
-
-	return first && dladdr(first, &found) && dladdr(&is_started, &own) &&
-	       found.dli_fbase == own.dli_fbase;
-}
-
-/*
- * A program that starts its own recording may load this library late (docs/cuda.md). CUPTI then
- * shows what the device does from here on. A recording that is started again describes the devices
- * again.
- */
-static void begin_late(void)
-{
-	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED)) {
-		cuda_devices_emit();
-		cuda_device_describe();
-		emit_facts();
-	} else if (!is_preloaded() && is_initialized()) {
-		is_late = true;
-		cuda_begun();
-	}
-}
-
 /* ---- the backend ---- */
 
-/* Again in a forked child that emits. */
+/* For another recording, which knows nothing of the device yet. */
+static void begin_again(void)
+{
+	cuda_devices_emit();
+	cuda_contexts_again();
+	cuda_device_describe();
+	emit_facts();
+	cuda_device_prepare();
+}
+
+/* Again for another recording, and in a forked child that emits. */
 static int start(void)
 {
 	static bool watches_forks;
@@ -152,8 +121,12 @@ static int start(void)
 	if (!is_forked)
 		capture_start();
 	want();
-	if (!is_forked)
-		begin_late();
+	if (is_forked)
+		return 0;
+	if (cuda_has_begun())
+		begin_again();
+	else
+		cuda_late_begin();
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #ifndef TS_BACKENDS_CUDA_CUDA_INTERNAL_H
 #define TS_BACKENDS_CUDA_CUDA_INTERNAL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,16 @@ extern const struct ts_backend ts_backend;
  */
 bool cuda_is_wanted(void);
 bool cuda_is_forked(void);
+
+/* ---- cuda_late.c ---- */
+
+/*
+ * If this library was not preloaded: begins when CUDA is initialized, which may be later, on a
+ * thread that waits for it.
+ */
+void cuda_late_begin(void);
+void cuda_late_forked(void);
+bool cuda_is_late(void);
 
 /* ---- driver functions: cuda_driver.c, cuda_calls.c, cuda_symbols.c ---- */
 
@@ -91,6 +102,17 @@ void cuda_call_bypassed(uint32_t number);
 void cuda_device_begin(void);
 /* Emits again, for another recording, whether device activity is recorded. */
 void cuda_device_describe(void);
+/* Clocks and streams are emitted again, for another recording. Called on any thread. */
+void cuda_contexts_again(void);
+
+/*
+ * Libraries that are bound to the real CUPTI call our functions of its names from now on. Called
+ * again, it looks only if libraries were loaded since.
+ */
+void cuda_redirect_imports(void);
+
+/* A detached thread that gets none of the program's signals. Returns 0 or an errno value. */
+int cuda_start_thread(pthread_t *ret_thread, void *(*function)(void *));
 
 /*
  * Called before a call that submits device work, while events are recorded: when this returns,

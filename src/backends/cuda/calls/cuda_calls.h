@@ -228,5 +228,6 @@ int64_t cuda_collective_bytes(void);
 
 /* cuInit has returned 0. */
 void cuda_begun(void);
+bool cuda_has_begun(void);
 
 #endif

@@ -15,6 +15,7 @@ static struct stream {
 	uint32_t context, number, is_emitted;
 } streams[STREAMS];
 static uint64_t devices; /* one bit per device whose clock was emitted */
+static bool must_again;  /* another recording began; atomic */
 
 static bool is_stream_new(uint32_t context, uint32_t number)
 {
@@ -33,8 +34,18 @@ static bool is_stream_new(uint32_t context, uint32_t number)
 	return true;
 }
 
+void cuda_contexts_again(void)
+{
+	__atomic_store_n(&must_again, true, __ATOMIC_RELEASE);
+}
+
 void cuda_contexts_emit(uint32_t device, uint32_t context, uint32_t stream)
 {
+	if (__atomic_load_n(&must_again, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&must_again, false, __ATOMIC_ACQ_REL)) {
+		memset(streams, 0, sizeof(streams));
+		devices = 0;
+	}
 	if (device < DEVICES && !(devices >> device & 1)) {
 		devices |= UINT64_C(1) << device;
 		cuda_clock_emit(device);

@@ -54,6 +54,8 @@ static void pass(void)
 	static uint32_t ticks;
 	bool was_busy = cuda_subscriber_was_busy();
 
+	if (cuda_is_late())
+		cuda_redirect_imports();
 	if (cuda_device_state() == CUDA_DEVICE_ON || cuda_device_state() == CUDA_DEVICE_IDLE) {
 		if (was_busy || cuda_buffers_pending())
 			cupti.ActivityFlushAll(0);
@@ -133,25 +135,32 @@ static void init_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* This thread must not receive the program's signals. */
-int cuda_helper_start(void)
+int cuda_start_thread(pthread_t *ret_thread, void *(*function)(void *))
 {
 	sigset_t all, before;
 	pthread_attr_t attributes;
 	int result;
 
-	init_condition(&wake);
-	init_condition(&done);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_mutex_lock(&lock);
-	result = pthread_create(&self, &attributes, run, NULL);
-	is_running = !result;
-	pthread_mutex_unlock(&lock);
+	result = pthread_create(ret_thread, &attributes, function, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
+	return result;
+}
+
+int cuda_helper_start(void)
+{
+	int result;
+
+	init_condition(&wake);
+	init_condition(&done);
+	pthread_mutex_lock(&lock);
+	result = cuda_start_thread(&self, run);
+	is_running = !result;
+	pthread_mutex_unlock(&lock);
 	return result;
 }
 

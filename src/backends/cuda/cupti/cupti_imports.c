@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other users of CUPTI in a program that loaded this library late: its libraries, such as
+ * PyTorch's, are bound to the real CUPTI already. Their import slots get our functions
+ * (cupti_sharing.c) instead. Functions that were looked up with dlsym() before stay as they are.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "backends/cuda/cupti/cupti_device.h"
+
+#if defined(__x86_64__)
+#define IS_IMPORT(type) ((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_JUMP_SLOT)
+#else
+#define IS_IMPORT(type) ((type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_JUMP_SLOT)
+#endif
+
+#define PREFIX "cupti"
+#define LIBRARY "libcupti.so"
+
+/* What the dynamic linker reads of a library. */
+struct object {
+	ElfW(Addr) base;
+	uintptr_t read_only_from, read_only_to; /* after its relocation */
+	const ElfW(Sym) * symbols;
+	const char *names;
+	const ElfW(Rela) * tables[2]; /* of functions, and of all else */
+	size_t counts[2];
+	bool imports; /* it was linked with CUPTI */
+};
+
+/* glibc has added the base to these, other linkers have not. */
+static const void *at(const struct object *object, ElfW(Addr) address)
+{
+	return (const void *)(address < object->base ? object->base + address : address);
+}
+
+static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic)
+{
+	for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_SYMTAB)
+			object->symbols = at(object, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_STRTAB)
+			object->names = at(object, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_JMPREL)
+			object->tables[0] = at(object, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_PLTRELSZ)
+			object->counts[0] = entry->d_un.d_val / sizeof(ElfW(Rela));
+		else if (entry->d_tag == DT_RELA)
+			object->tables[1] = at(object, entry->d_un.d_ptr);
+		else if (entry->d_tag == DT_RELASZ)
+			object->counts[1] = entry->d_un.d_val / sizeof(ElfW(Rela));
+	}
+	for (const ElfW(Dyn) *entry = dynamic; object->names && entry->d_tag != DT_NULL; entry++)
+		object->imports |=
+			entry->d_tag == DT_NEEDED &&
+			!strncmp(object->names + entry->d_un.d_val, LIBRARY, strlen(LIBRARY));
+}
+
+static void read_segments(struct object *object, const struct dl_phdr_info *info)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type == PT_DYNAMIC) {
+			read_dynamic(object, (const ElfW(Dyn) *)from);
+		} else if (segment->p_type == PT_GNU_RELRO) {
+			object->read_only_from = from & -page;
+			object->read_only_to = (from + segment->p_memsz) & -page;
+		}
+	}
+}
+
+/* Each store is whole: threads call the one function or the other. */
+static void set_slot(const struct object *object, void **slot, void *ours)
+{
+	uintptr_t page = (uintptr_t)slot & -(uintptr_t)sysconf(_SC_PAGESIZE);
+	bool is_read_only = page >= object->read_only_from && page < object->read_only_to;
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == ours ||
+	    (is_read_only && mprotect((void *)page, bytes, PROT_READ | PROT_WRITE)))
+		return;
+	__atomic_store_n(slot, ours, __ATOMIC_RELEASE);
+	if (is_read_only)
+		mprotect((void *)page, bytes, PROT_READ);
+}
+
+static void redirect(const struct object *object, const ElfW(Rela) * import)
+{
+	const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(import->r_info)];
+	const char *name = object->names + symbol->st_name;
+	void *ours;
+
+	if (!IS_IMPORT(ELF64_R_TYPE(import->r_info)) || symbol->st_shndx != SHN_UNDEF ||
+	    strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+		return;
+	ours = cuda_other_tool(name);
+	if (ours)
+		set_slot(object, (void **)(object->base + import->r_offset), ours);
+}
+
+static int redirect_in(struct dl_phdr_info *info, size_t bytes, void *seen)
+{
+	struct object object = { .base = info->dlpi_addr };
+
+	(void)bytes;
+	/* The number of libraries ever loaded. */
+	if (*(unsigned long long *)seen == info->dlpi_adds)
+		return 1;
+	read_segments(&object, info);
+	for (size_t i = 0; object.imports && object.symbols && i < 2; i++)
+		for (size_t k = 0; object.tables[i] && k < object.counts[i]; k++)
+			redirect(&object, &object.tables[i][k]);
+	return 0;
+}
+
+static int note_adds(struct dl_phdr_info *info, size_t bytes, void *seen)
+{
+	(void)bytes;
+	*(unsigned long long *)seen = info->dlpi_adds;
+	return 1;
+}
+
+void cuda_redirect_imports(void)
+{
+	static unsigned long long seen; /* atomic */
+	unsigned long long before = __atomic_load_n(&seen, __ATOMIC_ACQUIRE), now = 0;
+	int saved = errno;
+
+	dl_iterate_phdr(note_adds, &now);
+	if (now != before) {
+		dl_iterate_phdr(redirect_in, &before);
+		__atomic_store_n(&seen, now, __ATOMIC_RELEASE);
+	}
+	errno = saved;
+}
