@@ -351,16 +351,38 @@ class Cuda(ProgramTest):
             self.skipTest("no stand-in driver: TS_BUILD is not set, or it was not built")
         output = self.run_program(
             """
-            import ctypes, os, tracesmith
+            import contextlib, ctypes, os, sys, time, types, tracesmith, tracesmith.recording
 
-            with tracesmith.record("before.sbt") as recording:
-                pass
+            def until(waiting):
+                names = None
+                while names is None or ("ts-cuda-wait\\n" in names) != waiting:
+                    time.sleep(0.01)
+                    names = []
+                    for task in os.listdir("/proc/self/task"):
+                        with contextlib.suppress(OSError):
+                            names.append(open(f"/proc/self/task/{task}/comm").read())
+
+            tracesmith.recording._DEVICES = ()
+            with tracesmith.record("no-driver.sbt") as recording:
+                assert recording.cuda == "no"
+            driver = ctypes.CDLL(os.environ["DRIVER"])
+            torch = sys.modules["torch.autograd.profiler"] = types.ModuleType("profiler")
+            torch._is_profiler_enabled = True
+            with tracesmith.record("profiling.sbt") as recording:
+                assert recording.cuda == "no"
+            assert "CUDA was not recorded: torch.profiler is running" in str(recording.summary)
+            torch._is_profiler_enabled = False
+            with tracesmith.record("not-used.sbt") as recording:
+                assert recording.cuda == "cupti"
+                until(waiting=True)
             assert (recording.cuda, recording.summary.cuda) == ("no", "no")
             assert recording.summary.notice == ""
-            ctypes.CDLL(os.environ["DRIVER"]).cuInit(0)
             for name in "first.sbt", "second.sbt":
                 with tracesmith.record(name) as recording:
                     assert recording.cuda == "cupti"
+                    until(waiting=name == "first.sbt")
+                    driver.cuInit(0)
+                    until(waiting=False)
                 assert (recording.cuda, recording.summary.cuda) == ("no", "no")
                 print(recording.summary)
             with tracesmith.record("without.sbt", cuda=False) as recording:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import threading
 
 from . import _emit
@@ -90,11 +91,12 @@ class Summary:
 class Recording:
     """A recording of this process. ``summary`` is None until it is stopped."""
 
-    def __init__(self, path: str | None, cuda: str) -> None:
+    def __init__(self, path: str | None, cuda: str, why_no_cuda: str) -> None:
         #: The file to write; None: flight mode.
         self.path = path
-        #: How CUDA is recorded: "wrappers", "cupti" or "no".
+        #: How CUDA is recorded, also if it is used later: "wrappers", "cupti" or "no".
         self.cuda = cuda
+        self._why_no_cuda = why_no_cuda
         self.summary: Summary | None = None
         self._pid = os.getpid()
         self._variable: str | None = None
@@ -121,17 +123,17 @@ def start(
     file that begins with them; to begin with an empty file, stop flight mode first.
 
     redact: do not store strings in arguments. budget: bytes of shared memory; default: up to 32
-    MiB. cuda: record device activity if CUDA is in use; ``Recording.cuda`` says how. children: also
+    MiB. cuda: record device activity if CUDA is used; ``Recording.cuda`` says how. children: also
     record processes that are started from now on and use TraceSmith.
     """
     global _current
     output = None if path is None else os.fsdecode(path)
     with _lock:
-        backends, how = _find_cuda() if cuda else (None, "no")
+        backends, how, why_not = _find_cuda() if cuda else (None, "no", "")
         number, why = _emit.start(output, redact, budget, backends)
         if number:
             raise RecordingError(number, _cannot_start(number, output, why))
-        recording = Recording(_emit.output(), how)
+        recording = Recording(_emit.output(), how, why_not)
         if children:
             recording._variable = _emit.environment()
             if recording._variable:
@@ -231,8 +233,9 @@ def _summarize(recording: Recording, notice: str) -> Summary:
         info["bytes"] = os.stat(path).st_size
     found = _info(path)
     info.update({name: found[name] for name in _COUNTS if name in found})
-    why = _device_side_is_off(found, recording._pid)
-    if why and recording.cuda == "cupti":
+    is_on, why = _device_side(found, recording._pid)
+    why = why or recording._why_no_cuda
+    if recording.cuda == "cupti" and not is_on:
         recording.cuda = "no"
     if why and recording.cuda == "no":
         why = "CUDA was not recorded: " + why
@@ -244,12 +247,12 @@ def _summarize(recording: Recording, notice: str) -> Summary:
 _COUNTS = ("events", "lost", "processes", "threads")
 
 
-def _device_side_is_off(info: Mapping[str, Any], pid: int) -> str:
-    """Why CUPTI shows nothing in this process; "" if it does, or was not asked for."""
+def _device_side(info: Mapping[str, Any], pid: int) -> tuple[bool, str]:
+    """Whether CUPTI was used in this process, and why not; "": the process did not use CUDA."""
     for fact in info.get("process_meta", ()):
         if fact["pid"] == pid and fact["key"] == "cuda_device_side":
-            return fact["value"].get("reason", "") if fact["value"]["state"] == "off" else ""
-    return ""
+            return fact["value"]["state"] == "on", fact["value"].get("reason", "")
+    return False, ""
 
 
 def _info(path: str) -> dict[str, Any]:
@@ -275,47 +278,50 @@ def _info(path: str) -> dict[str, Any]:
         return {}
 
 
-def _find_cuda() -> tuple[str | None, str]:
-    """The backend to start, and how it records CUDA.
+def _find_cuda() -> tuple[str | None, str, str]:
+    """The backend to start, how it records CUDA, and what keeps it from that.
 
-    Calls are recorded only if the backend was preloaded. In a process that has already initialized
-    CUDA, CUPTI still reports device activity.
+    Calls are recorded only if the backend was preloaded. Otherwise CUPTI reports device activity,
+    as soon as the process has initialized CUDA.
     """
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         paths = {line.rstrip("\n").partition("/")[2] for line in maps}
     files = {os.path.basename(path): "/" + path for path in paths}
     backend = files.get("libtracesmith-backend-cuda.so")
     if backend and "tracesmith-backend-cuda" in os.environ.get("LD_PRELOAD", ""):
-        return "cuda", "wrappers"
-    driver = next((files[name] for name in files if name.startswith("libcuda.so")), None)
-    if driver is None or not _is_initialized(driver):
-        return None, "no"
+        return "cuda", "wrappers", ""
+    if not any(name.startswith("libcuda.so") for name in files) and not any(
+        os.path.exists(device) for device in _DEVICES
+    ):
+        return None, "no", ""
     if backend is None:
         from .tool import find_library
 
+        if _torch_is_profiling():
+            return None, "no", "torch.profiler is running"
         backend = find_library("libtracesmith-backend-cuda.so")
     # It stays loaded, so that the agent finds it by name.
-    return ("cuda", "cupti") if backend and _load(backend) else (None, "no")
+    return ("cuda", "cupti", "") if backend and _load(backend) else (None, "no", "")
 
 
-def _load(path: str) -> Any:
+#: Of NVIDIA's driver, which the process may load later; the second in WSL.
+_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
+
+
+def _torch_is_profiling() -> bool:
+    """CUPTI has one user at a time. Once our backend is loaded, it steps aside for others itself."""
+    profiler = sys.modules.get("torch.autograd.profiler")
+    return bool(getattr(profiler, "_is_profiler_enabled", False))
+
+
+def _load(path: str) -> bool:
     import ctypes
 
     try:
-        return ctypes.CDLL(path)
+        ctypes.CDLL(path)
     except OSError:
-        return None
-
-
-def _is_initialized(driver: str) -> bool:
-    """The program has called cuInit()."""
-    import ctypes
-
-    library = _load(driver)
-    if library is None:
         return False
-    not_initialized = 3
-    return bool(library.cuCtxGetCurrent(ctypes.byref(ctypes.c_void_p())) != not_initialized)
+    return True
 
 
 def _many(count: int, noun: str, ending: str = "s") -> str:
