@@ -72,6 +72,24 @@ static struct ts_module *find_module(const struct call *call)
 	return ts_table_find(call->object);
 }
 
+/* The device of a module's first call is not known yet: most likely that of its arguments. */
+static int32_t expected_device(const struct call *call, PyObject *args, PyObject *kwargs)
+{
+	PyObject *const values[] = { args, kwargs };
+	int32_t device = call->device;
+
+	if (device != TS_DEVICE_UNKNOWN)
+		return device;
+	for (int i = 0; i < 2 && values[i] && device < 0; i++) {
+		PyObject *number = ts_profile_python(ts_profile.device_of, values[i], NULL);
+
+		device = number ? (int32_t)PyLong_AsLong(number) : TS_DEVICE_UNKNOWN;
+		PyErr_Clear();
+		Py_XDECREF(number);
+	}
+	return device;
+}
+
 static void begin(struct call *call, PyObject *args, PyObject *kwargs)
 {
 	const struct ts_module *module;
@@ -100,7 +118,7 @@ static void begin(struct call *call, PyObject *args, PyObject *kwargs)
 			ts_backward_inputs(invocation, args, kwargs);
 		}
 	}
-	ts_span_start(&call->span, call->device, !call->outer);
+	ts_span_start(&call->span, expected_device(call, args, kwargs), !call->outer);
 	call->start_ns = ts_profile_now();
 }
 
