@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch program that nobody records starts recording itself, twice, when it uses CUDA already:
-CUPTI is activated late, every kernel of a recording is in its file with the call that launched it,
-and the program computes the same. check_late.py
+"""A PyTorch program that nobody records starts recording itself: twice when it uses CUDA already, and
+once before. CUPTI is activated late, every kernel of a recording is in its file with the call that
+launched it, and the program computes the same. torch.profiler has its own events, in a recording and
+after it. check_late.py
 """
 import json, os, sys
 
@@ -35,16 +36,95 @@ print(json.dumps({"before": before, "after": work(3), "results": results}))
 """
 
 
+EARLY = """
+import json
+import torch, tracesmith
+
+def work(steps):
+    x = torch.ones(256, 256, device="cuda")
+    for _ in range(steps):
+        x = torch.relu(x @ x / 256)
+    torch.cuda.synchronize()
+    return float(x.sum())
+
+with tracesmith.record("early.sbt") as recording:
+    work(10)
+print(json.dumps({"cuda": recording.cuda, "lost": recording.summary.lost}))
+"""
+SHARED = """
+import json
+import torch, tracesmith
+from torch.profiler import ProfilerActivity, profile
+
+def work(steps):
+    x = torch.ones(256, 256, device="cuda")
+    for _ in range(steps):
+        x = torch.relu(x @ x / 256)
+    torch.cuda.synchronize()
+
+def profiled(steps):
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        work(steps)
+    return sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profiler.events())
+
+told = {}
+work(3)
+with tracesmith.record("shared.sbt") as recording:
+    work(5)
+    told["inside"] = profiled(5)
+    work(5)
+told["cuda"], told["summary"] = recording.cuda, str(recording.summary)
+told["after"] = profiled(5)
+with tracesmith.record("again.sbt") as recording:
+    work(5)
+told["again"] = recording.cuda
+print(json.dumps(told))
+"""
+PROFILED_FIRST = SHARED.replace("work(3)\n", "told['first'] = profiled(5)\n")
+
+
+def told_by(program, environment):
+    done = run([sys.executable, "-c", program], 180, env=environment)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    expect(done.returncode == 0 and lines, f"exit code {done.returncode}: {done.stdout[-600:]}")
+    return json.loads(lines[-1]) if lines else {}
+
+
+def check_early(environment):
+    told = told_by(EARLY, environment)
+    if told:
+        trace = Trace("early.sbt")
+        figures["kernels_early"] = len(trace.kernels())
+        expect(told == {"cuda": "cupti", "lost": 0}, f"early: {told}")
+        expect(figures["kernels_early"] >= figures["kernels_0"], f"early: {figures['kernels_early']} kernels, late {figures['kernels_0']}")
+        check_complete(trace, "early")
+
+
+def check_shared(environment):
+    """Each step has three kernels, and each work a fill."""
+    told = told_by(SHARED, environment)
+    if told:
+        expect(told["cuda"] == told["again"] == "cupti", f"shared: {told}")
+        expect(told["inside"] == told["after"] >= 16, f"torch.profiler's events: {told}")
+        kernels, losses = len(Trace("shared.sbt").kernels()), Trace("shared.sbt").losses()
+        figures["kernels_shared"] = kernels
+        expect(kernels == 2 * len(Trace("again.sbt").kernels()), f"shared: {kernels} kernels beside torch.profiler")
+        expect([row["reason"] for row in losses] == ["another tool used CUPTI"], f"shared: {losses}")
+    told = told_by(PROFILED_FIRST, environment)
+    if told:
+        figures["after_torch_profiler"] = told["cuda"]
+        expect(told["first"] == told["inside"] == told["after"] >= 16, f"torch.profiler's events, used before: {told}")
+        expect(told["cuda"] == "cupti" or "CUDA was not recorded: " in told["summary"], f"used before: {told}")
+
+
 def main():
     if not any(name.startswith("_emit") for name in (os.listdir(os.path.join(PACKAGE, "tracesmith")) if os.path.isdir(PACKAGE) else [])):
         skip("the Python package was not built: no headers of Python here")
     os.chdir(WORK)
     environment = {"PYTHONPATH": PACKAGE, "TRACESMITH_RECORDER": TOOL}
-    done = run([sys.executable, "-c", PROGRAM], 180, env=environment)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not expect(done.returncode == 0 and lines, f"exit code {done.returncode}: {done.stdout[-600:]}"):
+    told = told_by(PROGRAM, environment)
+    if not told:
         return
-    told = json.loads(lines[-1])
     expect(told["before"] == told["after"], f"it computes {told['after']}, before {told['before']}")
     for number, result in enumerate(told["results"]):
         name = f"recording {number}"
@@ -64,6 +144,8 @@ def main():
         figures[f"kernels_{number}"] = len(kernels)
     ratio = figures["kernels_1"] / max(figures["kernels_0"], 1)
     expect(2 < ratio < 3, f"kernels of 25 and 10 steps: {ratio:.2f} times as many")
+    check_early(environment)
+    check_shared(environment)
 
 
 main()

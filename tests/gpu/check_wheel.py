@@ -51,7 +51,8 @@ def check_kernels(trace, name, device):
         kernels = len(trace.kernels())
         figures["kernels_" + name] = kernels
         expect(kernels >= 10 * STEPS, f"{name}: {kernels} kernels in {STEPS} steps")
-        check_complete(trace, name)
+        # A stack of Python that changes twice while it is read is counted, and no loss of ours.
+        check_complete(trace, name, may_lose=("changed while they were read",))
 
 
 def main():
@@ -94,6 +95,7 @@ def main():
         expect(not told["lost"] and told["file"].startswith(folder), f"recorded from inside: {told}")
         expect(options.device != "cuda" or told["cuda"] == "cupti", f"CUDA by {told['cuda']}")
         check_kernels(Trace("inside.sbt"), "inside", options.device)
+        expect(figures.get("kernels_inside") == figures.get("kernels_outside"), f"other kernels from inside: {figures}")
 
 
 main()
