@@ -239,7 +239,7 @@ def _summarize(recording: Recording, notice: str) -> Summary:
         recording.cuda = "no"
     if why and recording.cuda == "no":
         why = "CUDA was not recorded: " + why
-    elif why:
+    elif why and not is_on:
         why = "device activity was not recorded: " + why
     return Summary(path, info, recording.cuda, "; ".join(filter(None, (notice, why))))
 
@@ -248,7 +248,7 @@ _COUNTS = ("events", "lost", "processes", "threads")
 
 
 def _device_side(info: Mapping[str, Any], pid: int) -> tuple[bool, str]:
-    """Whether CUPTI was used in this process, and why not; "": the process did not use CUDA."""
+    """Whether CUPTI was used in this process, and what was in the way."""
     for fact in info.get("process_meta", ()):
         if fact["pid"] == pid and fact["key"] == "cuda_device_side":
             return fact["value"]["state"] == "on", fact["value"].get("reason", "")

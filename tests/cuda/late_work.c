@@ -2,8 +2,9 @@
 /*
  * A program on the stand-ins for the driver and for CUPTI that starts recording itself, with the
  * backend loaded late: when it has used CUDA already, or (`early`) before. Then another tool uses
- * CUPTI, in a recording and after it, as torch.profiler does. `late_work BACKEND used|early FIRST
- * SECOND THIRD`: three traces. cuda/late.sh checks them.
+ * CUPTI, in a recording and after it, as torch.profiler does; or it has done so before
+ * (`subscribed`). `late_work BACKEND used|early|subscribed FIRST SECOND THIRD`: three traces.
+ * cuda/late.sh checks them.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -102,20 +103,23 @@ static void profile(unsigned int first, unsigned int count)
 
 int main(int argc, char **argv)
 {
-	bool was_used = argc == 6 && !strcmp(argv[2], "used");
+	bool is_early = argc == 6 && !strcmp(argv[2], "early");
+	bool is_subscribed = argc == 6 && !strcmp(argv[2], "subscribed");
 	void *subscriber = NULL;
 
 	if (argc != 6)
 		return 2;
-	if (was_used) {
+	if (!is_early) {
 		begin();
+		if (is_subscribed && cuptiSubscribe(&subscriber, their_callback, NULL))
+			fail("the other tool cannot subscribe");
 		launch(1, 5);
 		complete(ALL);
 	}
 	if (!dlopen(argv[1], RTLD_NOW | RTLD_LOCAL))
 		fail(dlerror());
 	start(argv[3]);
-	if (!was_used)
+	if (is_early)
 		begin();
 	await_kinds(true);
 	run(101, 10);
@@ -129,7 +133,7 @@ int main(int argc, char **argv)
 	stop(argv[4]);
 
 	start(argv[5]);
-	if (cuptiSubscribe(&subscriber, their_callback, NULL))
+	if (!is_subscribed && cuptiSubscribe(&subscriber, their_callback, NULL))
 		fail("the other tool cannot subscribe");
 	run(401, 3);
 	profile(501, 7);

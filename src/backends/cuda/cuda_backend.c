@@ -133,10 +133,14 @@ static int start(void)
 /* At exit, when the driver may be gone, exiting() has run. */
 static void stop(void)
 {
-	if (is_started && !is_forked && !has_exited)
+	bool is_recording = is_started && !is_forked && !has_exited;
+
+	if (is_recording)
 		cuda_device_catch_up();
 	is_started = false;
 	want();
+	if (is_recording)
+		cuda_device_pause();
 }
 
 __attribute__((visibility("default"))) const struct ts_backend ts_backend = {

@@ -129,6 +129,12 @@ void cuda_device_flush(void);
 /* The program stops a recording: waits, for a moment, for the records of what it has launched. */
 void cuda_device_catch_up(void);
 
+/*
+ * Then, when cuda_is_wanted() no longer holds: what is launched from now on is none of the next
+ * recording.
+ */
+void cuda_device_pause(void);
+
 /* A call with this correlation id has succeeded and was emitted. */
 void cuda_device_given(uint32_t correlation);
 

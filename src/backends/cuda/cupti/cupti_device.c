@@ -18,6 +18,7 @@
 #include "backends/cuda/cupti/cupti_device.h"
 
 #define WHY_BYTES 256
+#define NO_CALLS "driver calls are not recorded: another tool has subscribed to CUPTI"
 /* How long the start of another tool waits for running device work, in steps. */
 #define ASIDE_TRIES 25
 /* How long a thread waits for another one that loads CUPTI. */
@@ -218,6 +219,9 @@ static const char *take_cupti(char *why)
 	if (cuda_buffers_init())
 		return "no memory for CUPTI's buffers";
 	result = cuda_subscriber_start();
+	/* It leaves the activities to us while it does not use them. */
+	if (cuda_is_late() && (result == CUPTI_OTHER_SUBSCRIBER || result == CUPTI_LIMIT_REACHED))
+		result = CUPTI_OK;
 	if (result == CUPTI_OK)
 		result = cupti.ActivityRegisterCallbacks(requested, completed);
 	if (result != CUPTI_OK)
@@ -294,7 +298,7 @@ void cuda_device_begin(void)
 		if (why)
 			cuda_device_refuse(why);
 		else
-			emit_status(true, "");
+			emit_status(true, cuda_subscriber_handle() ? "" : NO_CALLS);
 	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
 		emit_status(false, "CUPTI was started before this process was forked");
 	}
@@ -309,12 +313,33 @@ static void open_window(void)
 
 	cuda_thread.is_ours++;
 	pthread_mutex_lock(&lock);
-	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
+	if (cuda_device_state() == CUDA_DEVICE_IDLE && cuda_is_wanted()) {
 		cuda_subscriber_switch(true);
 		if (enable_kinds() == CUPTI_OK)
 			set_state(CUDA_DEVICE_ON);
 	}
 	pthread_mutex_unlock(&lock);
+	cuda_thread.is_ours--;
+	errno = saved;
+}
+
+static void close_window(bool is_stopped)
+{
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_ON && (is_stopped || !ts_enabled())) {
+		disable_kinds();
+		cuda_subscriber_switch(false);
+		set_state(CUDA_DEVICE_IDLE);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void cuda_device_pause(void)
+{
+	int saved = errno;
+
+	cuda_thread.is_ours++;
+	close_window(true);
 	cuda_thread.is_ours--;
 	errno = saved;
 }
@@ -372,14 +397,8 @@ void cuda_device_rest(void)
 		idle_since = ts_now();
 		return;
 	}
-	pthread_mutex_lock(&lock);
-	if (cuda_device_state() == CUDA_DEVICE_ON && !ts_enabled()) {
-		disable_kinds();
-		cuda_subscriber_switch(false);
-		set_state(CUDA_DEVICE_IDLE);
-		idle_since = 0;
-	}
-	pthread_mutex_unlock(&lock);
+	close_window(false);
+	idle_since = 0;
 }
 
 void cuda_device_settle(void)
@@ -391,6 +410,18 @@ void cuda_device_settle(void)
 }
 
 /* ---- another tool ---- */
+
+/* Commands that were submitted meanwhile. */
+static void emit_missed(bool was_aside)
+{
+	uint64_t count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
+
+	/* Without callbacks they are not counted. */
+	if (was_aside && ts_enabled() && !cuda_subscriber_handle())
+		count = UINT64_MAX;
+	if (count)
+		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+}
 
 static uint64_t real_time(void)
 {
@@ -447,11 +478,12 @@ void cuda_device_step_aside(void)
 
 void cuda_device_come_back(void)
 {
-	uint64_t count = 0;
+	bool was_aside;
 
 	cuda_thread.is_ours++;
 	pthread_mutex_lock(&lock);
-	if (cuda_device_state() == CUDA_DEVICE_ASIDE) {
+	was_aside = cuda_device_state() == CUDA_DEVICE_ASIDE;
+	if (was_aside) {
 		set_zeroed(1);
 		use_our_clock();
 		if (ts_enabled() && enable_kinds() == CUPTI_OK) {
@@ -460,12 +492,11 @@ void cuda_device_come_back(void)
 			cuda_subscriber_switch(false);
 			set_state(CUDA_DEVICE_IDLE);
 		}
-		count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
 	}
 	pthread_mutex_unlock(&lock);
 	cuda_thread.is_ours--;
-	if (count)
-		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+	if (was_aside)
+		emit_missed(true);
 }
 
 /* ---- exit ---- */
@@ -473,7 +504,6 @@ void cuda_device_come_back(void)
 void cuda_device_finish(void)
 {
 	enum cuda_device_state before;
-	uint64_t count;
 
 	pthread_mutex_lock(&lock);
 	before = cuda_device_state();
@@ -494,9 +524,7 @@ void cuda_device_finish(void)
 			cuda_buffers_force();
 	}
 	cuda_buffers_read();
-	count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
-	if (count)
-		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+	emit_missed(before == CUDA_DEVICE_ASIDE);
 }
 
 void cuda_device_end(void)

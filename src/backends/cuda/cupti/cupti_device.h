@@ -96,6 +96,10 @@ int cuda_subscriber_enable(void);
  * lock.
  */
 void cuda_subscriber_switch(bool on);
+/*
+ * NULL: this library came late, and the only subscription is another tool's. Then there are no
+ * callbacks, but activities.
+ */
 void *cuda_subscriber_handle(void);
 bool cuda_subscriber_wants(uint32_t domain, uint32_t number);
 /* Whether the work of this correlation id was submitted inside a window. */

@@ -150,16 +150,21 @@ static int subscribe(void **subscriber, cupti_callback callback, void *data)
 	return result;
 }
 
+static bool has_subscription(void)
+{
+	return cuda_device_reach() && cuda_subscriber_handle();
+}
+
 int cuptiSubscribe(void **subscriber, cupti_callback callback, void *data)
 {
-	if (!cuda_device_reach())
+	if (!has_subscription())
 		GO_ON(Subscribe, (void **, cupti_callback, void *), (subscriber, callback, data));
 	return subscribe(subscriber, callback, data);
 }
 
 int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *data, void *parameters)
 {
-	if (!cuda_device_reach())
+	if (!has_subscription())
 		GO_ON(Subscribe_v2, (void **, cupti_callback, void *, void *),
 		      (subscriber, callback, data, parameters));
 	return subscribe(subscriber, callback, data);

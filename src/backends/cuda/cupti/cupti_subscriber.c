@@ -328,6 +328,8 @@ static void want_calls(void)
 
 void cuda_subscriber_switch(bool on)
 {
+	if (!subscriber)
+		return;
 	for (uint32_t number = 1; number < NUMBERS; number++)
 		if (wanted[number] && (on || !cuda_other_tool_wants(CUPTI_DOMAIN_DRIVER, number)))
 			cupti.EnableCallback(on, subscriber, CUPTI_DOMAIN_DRIVER, number);
@@ -339,6 +341,8 @@ int cuda_subscriber_enable(void)
 	uint32_t enabled = 0;
 	int result = CUPTI_OK, failed = CUPTI_OK;
 
+	if (!subscriber)
+		return CUPTI_OK;
 	want_calls();
 	for (uint32_t number = 1; number < NUMBERS; number++) {
 		if (!wanted[number])
