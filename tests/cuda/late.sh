@@ -9,7 +9,7 @@ unset NSYS_STAND_IN
 export TRACESMITH_RECORDER=$TRACESMITH
 
 for when in used early subscribed; do
-	"$programs/late_work" "$TS_BUILD/libtracesmith-backend-cuda.so" $when first.sbt second.sbt third.sbt >printed || fail "$when: exit code $?: $(cat printed)"
+	"$programs/late_work" "$TS_BUILD/libtracesmith-backend-cuda.so" "$programs/liblate_tool.so" $when first.sbt second.sbt third.sbt >printed || fail "$when: exit code $?: $(cat printed)"
 	[ "$(cat printed)" = $'first.sbt: 0\nsecond.sbt: 0\n7 of 7\nthird.sbt: 0\n6 of 6' ] || fail "$when printed: $(cat printed)"
 	for trace in first:101-110::10 second:301-320::20 third:401-403,601-604:7:14; do
 		IFS=: read -r name grids lost calls <<<"$trace"

@@ -36,6 +36,33 @@ print(json.dumps({"before": before, "after": work(3), "results": results}))
 """
 
 
+# torch is imported, and used with its profiler, in the recording.
+INSIDE = """
+import json
+import tracesmith
+
+def work(steps):
+    x = torch.ones(256, 256, device="cuda")
+    for _ in range(steps):
+        x = torch.relu(x @ x / 256)
+    torch.cuda.synchronize()
+
+with tracesmith.record("inside.sbt") as recording:
+    import torch
+    from torch.profiler import ProfilerActivity, profile, schedule
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        work(5)
+    work(5)
+found = sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profiler.events())
+with profile(activities=[ProfilerActivity.CUDA], schedule=schedule(wait=0, warmup=1, active=1)) as profiler:
+    work(1)
+    with tracesmith.record("warming-up.sbt") as warming_up:
+        profiler.step()
+        work(5)
+    profiler.step()
+active = sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profiler.events())
+print(json.dumps({"cuda": recording.cuda, "found": found, "active": active, "summary": str(warming_up.summary)}))
+"""
 EARLY = """
 import json
 import torch, tracesmith
@@ -100,6 +127,18 @@ def check_early(environment):
         check_complete(trace, "early")
 
 
+def check_inside(environment):
+    told = told_by(INSIDE, environment)
+    if not told:
+        return
+    expect(told["cuda"] == "cupti" and told["found"] >= 21 and told["active"] >= 21, f"torch.profiler first: {told}")
+    expect("torch.profiler is running" in told["summary"], f"torch.profiler warms up: {told}")
+    trace = Trace("inside.sbt")
+    figures["kernels_inside"] = len(trace.kernels())
+    expect(figures["kernels_inside"] >= 16, f"torch.profiler first: then {figures['kernels_inside']} kernels")
+    expect([row["reason"] for row in trace.losses()] == ["another tool used CUPTI"], f"torch.profiler first: {trace.losses()}")
+
+
 def check_shared(environment, program, calls):
     """Each step has at least three kernels, and each work a fill."""
     told = told_by(program, environment)
@@ -144,6 +183,7 @@ def main():
     ratio = figures["kernels_1"] / max(figures["kernels_0"], 1)
     expect(2 < ratio < 3, f"kernels of 25 and 10 steps: {ratio:.2f} times as many")
     check_early(environment)
+    check_inside(environment)
     check_shared(environment, SHARED, calls=True)
     check_shared(environment, PROFILED_FIRST, calls=False)
 

@@ -105,6 +105,8 @@ static void begin_again(void)
 	cuda_devices_emit();
 	cuda_contexts_again();
 	cuda_device_describe();
+	/* If it was not wanted when CUDA was initialized. */
+	cuda_device_begin();
 	emit_facts();
 	cuda_device_prepare();
 }

@@ -110,6 +110,8 @@ void cuda_contexts_again(void);
  * again, it looks only if libraries were loaded since.
  */
 void cuda_redirect_imports(void);
+/* So many libraries have been loaded so far. */
+unsigned long long cuda_libraries_loaded(void);
 
 /* A detached thread that gets none of the program's signals. Returns 0 or an errno value. */
 int cuda_start_thread(pthread_t *ret_thread, void *(*function)(void *));

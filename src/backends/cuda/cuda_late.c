@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "backends/cuda/calls/cuda_calls.h"
@@ -14,9 +15,10 @@
 
 /* After cuInit, a program takes much longer than this until it launches something. */
 #define LOOK_NS 5000000
+#define EXIT_LOOKS 400
 
 static uint32_t is_late;     /* atomic */
-static uint32_t is_awaiting; /* a thread waits for CUDA; atomic */
+static uint32_t is_awaiting; /* a thread looks whether CUDA is initialized; atomic */
 
 bool cuda_is_late(void)
 {
@@ -35,16 +37,45 @@ static bool is_preloaded(void)
 	       found.dli_fbase == own.dli_fbase;
 }
 
+/*
+ * Looks for the driver again only if libraries were loaded since: a search reads directories. Only
+ * for the one that has set `is_awaiting`.
+ */
 static bool is_initialized(void)
 {
-	int (*get_current)(void **) = (int (*)(void **))cuda_driver("cuCtxGetCurrent");
+	static int (*get_current)(void **);
+	static unsigned long long looked;
+	unsigned long long loaded = get_current ? looked : cuda_libraries_loaded();
 	void *context;
 	bool is;
 
+	if (looked != loaded)
+		get_current = (int (*)(void **))cuda_driver("cuCtxGetCurrent");
+	looked = loaded;
 	cuda_thread.is_ours++;
 	is = get_current && !get_current(&context);
 	cuda_thread.is_ours--;
 	return is;
+}
+
+/* CUPTI is being started by the thread that waited, while the program may exit. */
+static uint32_t is_beginning; /* atomic */
+
+static void await_beginning(void)
+{
+	const struct timespec nap = { .tv_nsec = LOOK_NS };
+
+	for (int i = 0; i < EXIT_LOOKS && __atomic_load_n(&is_beginning, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&nap, NULL);
+}
+
+/* The driver's own handler was registered before, and runs after this one. */
+static void begin(void)
+{
+	__atomic_store_n(&is_beginning, 1, __ATOMIC_RELEASE);
+	atexit(await_beginning);
+	cuda_begun();
+	__atomic_store_n(&is_beginning, 0, __ATOMIC_RELEASE);
 }
 
 static bool must_wait(void)
@@ -60,8 +91,10 @@ static void *await(void *unused)
 	pthread_setname_np(pthread_self(), "ts-cuda-wait");
 	do {
 		while (must_wait()) {
+			/* Another tool may begin to use CUPTI before CUDA is initialized. */
+			cuda_redirect_imports();
 			if (is_initialized())
-				cuda_begun();
+				begin();
 			else
 				nanosleep(&nap, NULL);
 		}
@@ -79,11 +112,13 @@ void cuda_late_begin(void)
 		return;
 	__atomic_store_n(&is_late, 1, __ATOMIC_RELAXED);
 	cuda_redirect_imports();
+	if (__atomic_exchange_n(&is_awaiting, 1, __ATOMIC_SEQ_CST))
+		return;
 	if (is_initialized())
 		cuda_begun();
-	else if (!__atomic_exchange_n(&is_awaiting, 1, __ATOMIC_SEQ_CST) &&
-		 cuda_start_thread(&thread, await))
-		__atomic_store_n(&is_awaiting, 0, __ATOMIC_SEQ_CST);
+	else if (!cuda_start_thread(&thread, await))
+		return;
+	__atomic_store_n(&is_awaiting, 0, __ATOMIC_SEQ_CST);
 }
 
 void cuda_late_forked(void)

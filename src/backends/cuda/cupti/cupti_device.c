@@ -136,8 +136,18 @@ static void put_text(char *to, size_t bytes, const char *text)
 	to[length] = 0;
 }
 
-/* The last one; empty: none yet. */
-static char status[1600];
+static char status[1600]; /* the last one; under the lock; empty: none yet */
+
+void cuda_device_describe(void)
+{
+	char text[sizeof(status)];
+
+	pthread_mutex_lock(&lock);
+	memcpy(text, status, sizeof(text));
+	pthread_mutex_unlock(&lock);
+	if (text[0])
+		ts_accelerator_fact("cuda_device_side", text);
+}
 
 static void emit_status(bool is_on, const char *why)
 {
@@ -145,16 +155,12 @@ static void emit_status(bool is_on, const char *why)
 
 	put_text(text, sizeof(text), why);
 	put_text(path, sizeof(path), cuda_cupti_path());
+	pthread_mutex_lock(&lock);
 	snprintf(status, sizeof(status),
 		 "{\"state\": \"%s\", \"reason\": \"%s\", \"cupti\": \"%s\", \"version\": %u}",
 		 is_on ? "on" : "off", text, path, cuda_cupti_version());
-	ts_accelerator_fact("cuda_device_side", status);
-}
-
-void cuda_device_describe(void)
-{
-	if (status[0])
-		ts_accelerator_fact("cuda_device_side", status);
+	pthread_mutex_unlock(&lock);
+	cuda_device_describe();
 }
 
 void cuda_device_refuse(const char *why)
@@ -219,8 +225,9 @@ static const char *take_cupti(char *why)
 	if (cuda_buffers_init())
 		return "no memory for CUPTI's buffers";
 	result = cuda_subscriber_start();
-	/* It leaves the activities to us while it does not use them. */
-	if (cuda_is_late() && (result == CUPTI_OTHER_SUBSCRIBER || result == CUPTI_LIMIT_REACHED))
+	/* Its activities pass us: they are ours while it uses none. */
+	if (cuda_imports_were_redirected() &&
+	    (result == CUPTI_OTHER_SUBSCRIBER || result == CUPTI_LIMIT_REACHED))
 		result = CUPTI_OK;
 	if (result == CUPTI_OK)
 		result = cupti.ActivityRegisterCallbacks(requested, completed);
@@ -274,7 +281,7 @@ static const char *start(void)
 	if (cuda_helper_start())
 		return "cannot start the thread for CUPTI's buffers";
 	pthread_mutex_lock(&lock);
-	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
+	if (cuda_device_state() == CUDA_DEVICE_IDLE && cuda_is_wanted()) {
 		result = enable_kinds();
 		if (result == CUPTI_OK)
 			set_state(CUDA_DEVICE_ON);
@@ -301,6 +308,8 @@ void cuda_device_begin(void)
 			emit_status(true, cuda_subscriber_handle() ? "" : NO_CALLS);
 	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
 		emit_status(false, "CUPTI was started before this process was forked");
+	} else if (cuda_device_state() == CUDA_DEVICE_NONE) {
+		__atomic_store_n(&is_begun, 0, __ATOMIC_RELEASE); /* it is not wanted any more */
 	}
 	errno = saved;
 }
@@ -364,10 +373,24 @@ void cuda_device_flush(void)
 	errno = saved;
 }
 
+/* Commands that were submitted while another tool used the activities. */
+static void emit_missed(bool was_aside)
+{
+	uint64_t count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
+
+	/* Without callbacks they are not counted. */
+	if (was_aside && ts_enabled() && !cuda_subscriber_handle())
+		count = UINT64_MAX;
+	if (count)
+		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+}
+
 void cuda_device_catch_up(void)
 {
 	int saved = errno;
 
+	if (cuda_device_state() == CUDA_DEVICE_ASIDE)
+		emit_missed(true);
 	if (cuda_device_state() != CUDA_DEVICE_ON)
 		return;
 	cuda_thread.is_ours++;
@@ -410,18 +433,6 @@ void cuda_device_settle(void)
 }
 
 /* ---- another tool ---- */
-
-/* Commands that were submitted meanwhile. */
-static void emit_missed(bool was_aside)
-{
-	uint64_t count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
-
-	/* Without callbacks they are not counted. */
-	if (was_aside && ts_enabled() && !cuda_subscriber_handle())
-		count = UINT64_MAX;
-	if (count)
-		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
-}
 
 static uint64_t real_time(void)
 {
@@ -486,7 +497,7 @@ void cuda_device_come_back(void)
 	if (was_aside) {
 		set_zeroed(1);
 		use_our_clock();
-		if (ts_enabled() && enable_kinds() == CUPTI_OK) {
+		if (ts_enabled() && cuda_is_wanted() && enable_kinds() == CUPTI_OK) {
 			set_state(CUDA_DEVICE_ON);
 		} else {
 			cuda_subscriber_switch(false);

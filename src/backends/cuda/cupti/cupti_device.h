@@ -182,6 +182,11 @@ cupti_timestamp cuda_other_tool_timestamp(void);
 /* Called by the helper while another tool uses the activities: checks whether it still does. */
 void cuda_other_tool_poll(void);
 
+/* ---- cupti_imports.c ---- */
+
+/* True if a library that is linked with CUPTI calls our functions. */
+bool cuda_imports_were_redirected(void);
+
 /* ---- cupti_helper.c: the thread ---- */
 
 int cuda_helper_start(void);

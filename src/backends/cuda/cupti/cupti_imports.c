@@ -2,11 +2,13 @@
 /*
  * Other users of CUPTI in a program that loaded this library late: its libraries, such as
  * PyTorch's, are bound to the real CUPTI already. Their import slots get our functions
- * (cupti_sharing.c) instead. Functions that were looked up with dlsym() before stay as they are.
+ * (cupti_sharing.c) instead. Functions that are looked up with dlsym() are not.
  */
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +23,10 @@
 
 #define PREFIX "cupti"
 #define LIBRARY "libcupti.so"
+#define IMPORTERS 32
+#define NAME_BYTES 1024
+
+static bool was_redirected; /* atomic */
 
 /* What the dynamic linker reads of a library. */
 struct object {
@@ -78,12 +84,12 @@ static void read_segments(struct object *object, const struct dl_phdr_info *info
 	}
 }
 
-/* Each store is whole: threads call the one function or the other. */
+/* A thread that calls the function meanwhile calls either. */
 static void set_slot(const struct object *object, void **slot, void *ours)
 {
-	uintptr_t page = (uintptr_t)slot & -(uintptr_t)sysconf(_SC_PAGESIZE);
-	bool is_read_only = page >= object->read_only_from && page < object->read_only_to;
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t page = (uintptr_t)slot & -(uintptr_t)bytes;
+	bool is_read_only = page >= object->read_only_from && page < object->read_only_to;
 
 	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == ours ||
 	    (is_read_only && mprotect((void *)page, bytes, PROT_READ | PROT_WRITE)))
@@ -91,6 +97,7 @@ static void set_slot(const struct object *object, void **slot, void *ours)
 	__atomic_store_n(slot, ours, __ATOMIC_RELEASE);
 	if (is_read_only)
 		mprotect((void *)page, bytes, PROT_READ);
+	__atomic_store_n(&was_redirected, true, __ATOMIC_RELAXED);
 }
 
 static void redirect(const struct object *object, const ElfW(Rela) * import)
@@ -107,38 +114,96 @@ static void redirect(const struct object *object, const ElfW(Rela) * import)
 		set_slot(object, (void **)(object->base + import->r_offset), ours);
 }
 
-static int redirect_in(struct dl_phdr_info *info, size_t bytes, void *seen)
+static void redirect_all(const struct object *object)
+{
+	for (size_t i = 0; object->symbols && i < 2; i++)
+		for (size_t k = 0; object->tables[i] && k < object->counts[i]; k++)
+			redirect(object, &object->tables[i][k]);
+}
+
+/* ---- all libraries ---- */
+
+/* Names of those that import CUPTI's functions; "": the program itself. */
+struct importers {
+	size_t count;
+	char names[IMPORTERS][NAME_BYTES];
+};
+
+static int note_importer(struct dl_phdr_info *info, size_t bytes, void *to)
+{
+	struct object object = { .base = info->dlpi_addr };
+	struct importers *importers = to;
+	const char *name = info->dlpi_name ? info->dlpi_name : "";
+
+	(void)bytes;
+	read_segments(&object, info);
+	if (object.imports && importers->count < IMPORTERS && strlen(name) < NAME_BYTES)
+		memcpy(importers->names[importers->count++], name, strlen(name) + 1);
+	return 0;
+}
+
+static int redirect_one(struct dl_phdr_info *info, size_t bytes, void *name)
 {
 	struct object object = { .base = info->dlpi_addr };
 
 	(void)bytes;
-	/* The number of libraries ever loaded. */
-	if (*(unsigned long long *)seen == info->dlpi_adds)
-		return 1;
+	if (strcmp(info->dlpi_name ? info->dlpi_name : "", name) != 0)
+		return 0;
 	read_segments(&object, info);
-	for (size_t i = 0; object.imports && object.symbols && i < 2; i++)
-		for (size_t k = 0; object.tables[i] && k < object.counts[i]; k++)
-			redirect(&object, &object.tables[i][k]);
-	return 0;
+	redirect_all(&object);
+	return 1;
 }
 
-static int note_adds(struct dl_phdr_info *info, size_t bytes, void *seen)
+/*
+ * dl_iterate_phdr() also shows libraries that another thread is loading, whose slots the dynamic
+ * linker has yet to fill. dlopen() waits for that.
+ */
+static void redirect_importers(struct importers *importers)
+{
+	dl_iterate_phdr(note_importer, importers);
+	for (size_t i = 0; i < importers->count; i++) {
+		char *name = importers->names[i];
+		void *handle = dlopen(*name ? name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!handle)
+			continue;
+		dl_iterate_phdr(redirect_one, name);
+		dlclose(handle);
+	}
+}
+
+static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *loaded)
 {
 	(void)bytes;
-	*(unsigned long long *)seen = info->dlpi_adds;
+	*(unsigned long long *)loaded = info->dlpi_adds;
 	return 1;
+}
+
+unsigned long long cuda_libraries_loaded(void)
+{
+	unsigned long long loaded = 0;
+
+	dl_iterate_phdr(note_loaded, &loaded);
+	return loaded;
 }
 
 void cuda_redirect_imports(void)
 {
 	static unsigned long long seen; /* atomic */
-	unsigned long long before = __atomic_load_n(&seen, __ATOMIC_ACQUIRE), now = 0;
+	unsigned long long loaded = cuda_libraries_loaded();
+	struct importers *importers;
 	int saved = errno;
 
-	dl_iterate_phdr(note_adds, &now);
-	if (now != before) {
-		dl_iterate_phdr(redirect_in, &before);
-		__atomic_store_n(&seen, now, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&seen, loaded, __ATOMIC_ACQ_REL) != loaded) {
+		importers = calloc(1, sizeof(*importers));
+		if (importers)
+			redirect_importers(importers);
+		free(importers);
 	}
 	errno = saved;
+}
+
+bool cuda_imports_were_redirected(void)
+{
+	return __atomic_load_n(&was_redirected, __ATOMIC_RELAXED);
 }
