@@ -372,6 +372,14 @@ class Cuda(ProgramTest):
                 assert recording.cuda == "no"
             assert "CUDA was not recorded: torch.profiler is running" in str(recording.summary)
             torch._is_profiler_enabled = False
+            class profile:  # as torch.profiler's: it warms up, and has ended
+                profiler = types.SimpleNamespace(kineto_results=None)
+            sys.modules["torch.profiler.profiler"] = types.SimpleNamespace(profile=profile)
+            torch.KinetoStepTracker = types.SimpleNamespace(_step_dict={"ProfilerStep": {}})
+            each = profile()
+            with tracesmith.record("warming-up.sbt") as recording:
+                assert recording.cuda == "no"
+            profile.profiler.kineto_results = object()
             with tracesmith.record("not-used.sbt") as recording:
                 assert recording.cuda == "cupti"
                 until(waiting=True)

@@ -294,34 +294,47 @@ def _find_cuda() -> tuple[str | None, str, str]:
         os.path.exists(device) for device in _DEVICES
     ):
         return None, "no", ""
+    if _torch_is_profiling():
+        return None, "no", "torch.profiler is running"
     if backend is None:
         from .tool import find_library
 
-        if _torch_is_profiling():
-            return None, "no", "torch.profiler is running"
         backend = find_library("libtracesmith-backend-cuda.so")
+    if backend is None:
+        return None, "no", "the library for it is not installed"
     # It stays loaded, so that the agent finds it by name.
-    return ("cuda", "cupti", "") if backend and _load(backend) else (None, "no", "")
+    why_not = _load(backend)
+    return (None, "no", why_not) if why_not else ("cuda", "cupti", "")
 
 
-#: Of NVIDIA's driver, which the process may load later; the second in WSL.
+#: Of NVIDIA's driver, whose library the process may load later; the second one in WSL.
 _DEVICES = ("/dev/nvidiactl", "/dev/dxg")
 
 
 def _torch_is_profiling() -> bool:
-    """CUPTI has one user at a time. Once our backend is loaded, it steps aside for others itself."""
-    profiler = sys.modules.get("torch.autograd.profiler")
-    return bool(getattr(profiler, "_is_profiler_enabled", False))
+    """CUPTI has one user at a time: what torch.profiler has begun would be lost to it."""
+    profiler: Any = sys.modules.get("torch.autograd.profiler")
+    if getattr(profiler, "_is_profiler_enabled", False):
+        return True
+    # While it warms up, only the profile itself shows that; this is empty before the first one.
+    if not getattr(getattr(profiler, "KinetoStepTracker", None), "_step_dict", None):
+        return False
+    import gc
+
+    profile = getattr(sys.modules.get("torch.profiler.profiler"), "profile", None)
+    inner = (each.profiler for each in gc.get_objects() if type(each) is profile)
+    return any(each is not None and each.kineto_results is None for each in inner)
 
 
-def _load(path: str) -> bool:
+def _load(path: str) -> str:
+    """What is wrong with the library."""
     import ctypes
 
     try:
         ctypes.CDLL(path)
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _many(count: int, noun: str, ending: str = "s") -> str:
