@@ -351,7 +351,7 @@ class Cuda(ProgramTest):
             self.skipTest("no stand-in driver: TS_BUILD is not set, or it was not built")
         output = self.run_program(
             """
-            import contextlib, ctypes, os, sys, time, types, tracesmith, tracesmith.recording
+            import contextlib, ctypes, os, pathlib, sys, time, types, tracesmith, tracesmith.recording
 
             def until(waiting):
                 names = None
@@ -365,6 +365,15 @@ class Cuda(ProgramTest):
             tracesmith.recording._DEVICES = ()
             with tracesmith.record("no-driver.sbt") as recording:
                 assert recording.cuda == "no"
+            tracesmith.recording._DEVICES = ("/dev/null",)
+            pathlib.Path("cupy.py").write_text("import ctypes, os; ctypes.CDLL(os.environ['DRIVER'])")
+            with tracesmith.record("imported.sbt") as recording:
+                assert recording.cuda == "cupti"
+                until(waiting=False)
+                import json.tool, cupy
+                until(waiting=True)
+            until(waiting=False)
+            assert recording.cuda == "no" and not recording.summary.notice
             driver = ctypes.CDLL(os.environ["DRIVER"])
             torch = sys.modules["torch.autograd.profiler"] = types.ModuleType("profiler")
             torch._is_profiler_enabled = True

@@ -133,6 +133,8 @@ def start(
         number, why = _emit.start(output, redact, budget, backends)
         if number:
             raise RecordingError(number, _cannot_start(number, output, why))
+        if how == "cupti" and backends is None and _cuda_imports not in sys.meta_path:
+            sys.meta_path.insert(0, _cuda_imports)
         recording = Recording(_emit.output(), how, why_not)
         if children:
             recording._variable = _emit.environment()
@@ -154,6 +156,8 @@ def stop() -> Summary | None:
             raise RecordingError(errno.ESRCH, "nothing to stop: tracesmith.start() was not called")
         if recording._variable and os.environ.get(_VARIABLE) == recording._variable:
             del os.environ[_VARIABLE]
+        if _cuda_imports in sys.meta_path:
+            sys.meta_path.remove(_cuda_imports)
         number, notice = _emit.stop()
     if number:
         raise RecordingError(number, _cannot_stop(number, recording.path))
@@ -279,7 +283,7 @@ def _info(path: str) -> dict[str, Any]:
 
 
 def _find_cuda() -> tuple[str | None, str, str]:
-    """The backend to start, how it records CUDA, and what keeps it from that.
+    """The backend to start now, how CUDA is recorded, also later, and what keeps it from that.
 
     Calls are recorded only if the backend was preloaded. Otherwise CUPTI reports device activity,
     as soon as the process has initialized CUDA.
@@ -304,7 +308,36 @@ def _find_cuda() -> tuple[str | None, str, str]:
         return None, "no", "the library for it is not installed"
     # It stays loaded, so that the agent finds it by name.
     why_not = _load(backend)
-    return (None, "no", why_not) if why_not else ("cuda", "cupti", "")
+    if why_not:
+        return None, "no", why_not
+    # Other programs have no thread of ours that waits: os.fork() would warn about it.
+    uses_cuda = any(name.startswith("libcuda") for name in files) or any(
+        name in sys.modules for name in _CUDA_MODULES
+    )
+    return "cuda" if uses_cuda else None, "cupti", ""
+
+
+#: Modules that may use CUDA.
+_CUDA_MODULES = frozenset(
+    "cuda cudf cupy jax jaxlib mxnet numba onnxruntime paddle pycuda tensorflow tensorrt torch"
+    " triton tvm warp".split()
+)
+
+
+class _CudaImports:
+    """Looks for nothing: starts the backend when such a module is imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        # Who holds the lock starts or stops the recording.
+        if name in _CUDA_MODULES and _lock.acquire(blocking=False):
+            try:
+                if _current is not None:
+                    _emit.start_backends("cuda")
+            finally:
+                _lock.release()
+
+
+_cuda_imports: Any = _CudaImports()
 
 
 #: Of NVIDIA's driver, whose library the process may load later; the second one in WSL.
