@@ -59,7 +59,6 @@ with profile(activities=[ProfilerActivity.CUDA], schedule=schedule(wait=0, warmu
     with tracesmith.record("warming-up.sbt") as warming_up:
         profiler.step()
         work(5)
-    profiler.step()
 active = sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profiler.events())
 print(json.dumps({"cuda": recording.cuda, "found": found, "active": active, "summary": str(warming_up.summary)}))
 """
