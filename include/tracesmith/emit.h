@@ -183,12 +183,6 @@ TS_EMIT_API int ts_start(const struct ts_start_options *options);
 TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
 
 /*
- * Starts further backends, such as one that the program had no use for before. Returns 0, or
- * -ESRCH: ts_start() has not been called. Do not call it from signal handlers.
- */
-TS_EMIT_API int ts_start_backends(const char *names);
-
-/*
  * The path of the output of ts_start(): absolute, with patterns expanded, and with the extension
  * .sbt if it had none. Returns 0, -ESRCH or -ENOSPC.
  */

@@ -345,13 +345,15 @@ class Record(ProgramTest):
 class Cuda(ProgramTest):
     """With a stand-in for the driver, whose device activity nobody can record."""
 
+    def driver(self) -> str:
+        return os.path.join(os.environ.get("TS_BUILD", ""), "tests/cuda/driver/libcuda.so.1")
+
     def test_what_is_recorded_of_cuda_is_said(self):
-        driver = os.path.join(os.environ.get("TS_BUILD", ""), "tests/cuda/driver/libcuda.so.1")
-        if not os.path.exists(driver):
+        if not os.path.exists(self.driver()):
             self.skipTest("no stand-in driver: TS_BUILD is not set, or it was not built")
         output = self.run_program(
             """
-            import contextlib, ctypes, os, pathlib, sys, time, types, tracesmith, tracesmith.recording
+            import contextlib, ctypes, importlib, os, pathlib, sys, time, types, tracesmith, tracesmith.recording
 
             def until(waiting):
                 names = None
@@ -370,6 +372,7 @@ class Cuda(ProgramTest):
             with tracesmith.record("imported.sbt") as recording:
                 assert recording.cuda == "cupti"
                 until(waiting=False)
+                importlib.invalidate_caches()
                 import json.tool, cupy
                 until(waiting=True)
             until(waiting=False)
@@ -406,12 +409,33 @@ class Cuda(ProgramTest):
                 pass
             assert (recording.cuda, recording.summary.notice) == ("no", "")
             """,
-            DRIVER=driver,
+            DRIVER=self.driver(),
             NSYS_STAND_IN="1",
         )
         for line in output.splitlines():
             self.assertIn("CUDA was not recorded: the program runs under Nsight", line)
         self.assertEqual(len(output.splitlines()), 2)
+
+    def test_a_driver_that_comes_unnoticed_is_said(self):
+        if not os.path.exists(self.driver()):
+            self.skipTest("no stand-in driver: TS_BUILD is not set, or it was not built")
+        output = self.run_program(
+            """
+            import ctypes, os, sys, tracesmith, tracesmith.recording
+
+            tracesmith.recording._DEVICES = ("/dev/null",)
+            for name in "first.sbt", "second.sbt":
+                with tracesmith.record(name) as recording:
+                    assert recording.cuda == "cupti"
+                    ctypes.CDLL(os.environ["DRIVER"])
+                print(recording.cuda, recording.summary.notice)
+            assert sys.meta_path.count(tracesmith.recording._cuda_imports) == 1
+            """,
+            DRIVER=self.driver(),
+        )
+        first, second = output.splitlines()
+        self.assertTrue(first.startswith("no CUDA was not recorded: the driver was loaded during"))
+        self.assertEqual(second, "no ")
 
 
 class Module(ProgramTest):

@@ -292,21 +292,6 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *keywords)
 	return Py_BuildValue("iN", -rc, PyUnicode_DecodeFSDefault(why));
 }
 
-static PyObject *start_backends(PyObject *module, PyObject *args)
-{
-	PyThreadState *thread;
-	const char *names;
-	int rc;
-
-	(void)module;
-	if (!PyArg_ParseTuple(args, "s:start_backends", &names))
-		return NULL;
-	thread = PyEval_SaveThread();
-	rc = ts_start_backends(names);
-	PyEval_RestoreThread(thread);
-	return PyLong_FromLong(-rc);
-}
-
 static PyObject *stop(PyObject *module, PyObject *unused)
 {
 	PyThreadState *thread;
@@ -375,8 +360,6 @@ static PyMethodDef methods[] = {
 	{ "start", (PyCFunction)(void (*)(void))start, METH_VARARGS | METH_KEYWORDS,
 	  "start(output=None, redact=False, budget=0, backends=None)\n--\n\n"
 	  "Starts recording, or without an output flight mode. Returns 0 or an errno, and why." },
-	{ "start_backends", start_backends, METH_VARARGS,
-	  "start_backends(names, /)\n--\n\nStarts further ones. Returns 0 or an errno." },
 	{ "stop", stop, METH_NOARGS,
 	  "stop()\n--\n\nStops it. Returns 0 or an errno, and a notice of the recorder." },
 	{ "output", output, METH_NOARGS,

@@ -133,8 +133,6 @@ def start(
         number, why = _emit.start(output, redact, budget, backends)
         if number:
             raise RecordingError(number, _cannot_start(number, output, why))
-        if how == "cupti" and backends is None and _cuda_imports not in sys.meta_path:
-            sys.meta_path.insert(0, _cuda_imports)
         recording = Recording(_emit.output(), how, why_not)
         if children:
             recording._variable = _emit.environment()
@@ -156,8 +154,6 @@ def stop() -> Summary | None:
             raise RecordingError(errno.ESRCH, "nothing to stop: tracesmith.start() was not called")
         if recording._variable and os.environ.get(_VARIABLE) == recording._variable:
             del os.environ[_VARIABLE]
-        if _cuda_imports in sys.meta_path:
-            sys.meta_path.remove(_cuda_imports)
         number, notice = _emit.stop()
     if number:
         raise RecordingError(number, _cannot_stop(number, recording.path))
@@ -241,6 +237,8 @@ def _summarize(recording: Recording, notice: str) -> Summary:
     why = why or recording._why_no_cuda
     if recording.cuda == "cupti" and not is_on:
         recording.cuda = "no"
+        if not why and not _cuda_imports.was_seen and _has_driver():
+            why = "the driver was loaded during the recording, by a module that is not known to use it"
     if why and recording.cuda == "no":
         why = "CUDA was not recorded: " + why
     elif why and not is_on:
@@ -283,20 +281,16 @@ def _info(path: str) -> dict[str, Any]:
 
 
 def _find_cuda() -> tuple[str | None, str, str]:
-    """The backend to start now, how CUDA is recorded, also later, and what keeps it from that.
+    """The backend to start, how CUDA is recorded, also later, and what keeps it from that.
 
     Calls are recorded only if the backend was preloaded. Otherwise CUPTI reports device activity,
     as soon as the process has initialized CUDA.
     """
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        paths = {line.rstrip("\n").partition("/")[2] for line in maps}
-    files = {os.path.basename(path): "/" + path for path in paths}
+    files = _mapped()
     backend = files.get("libtracesmith-backend-cuda.so")
     if backend and "tracesmith-backend-cuda" in os.environ.get("LD_PRELOAD", ""):
         return "cuda", "wrappers", ""
-    if not any(name.startswith("libcuda.so") for name in files) and not any(
-        os.path.exists(device) for device in _DEVICES
-    ):
+    if not _has_driver() and not any(os.path.exists(device) for device in _DEVICES):
         return None, "no", ""
     if _torch_is_profiling():
         return None, "no", "torch.profiler is running"
@@ -306,38 +300,62 @@ def _find_cuda() -> tuple[str | None, str, str]:
         backend = find_library("libtracesmith-backend-cuda.so")
     if backend is None:
         return None, "no", "the library for it is not installed"
-    # It stays loaded, so that the agent finds it by name.
-    why_not = _load(backend)
-    if why_not:
-        return None, "no", why_not
-    # Other programs have no thread of ours that waits: os.fork() would warn about it.
-    uses_cuda = any(name.startswith("libcuda") for name in files) or any(
-        name in sys.modules for name in _CUDA_MODULES
-    )
-    return "cuda" if uses_cuda else None, "cupti", ""
+    try:
+        _cuda_imports.watch(backend)
+    except OSError as error:
+        return None, "no", str(error)
+    return "cuda", "cupti", ""
+
+
+def _mapped() -> dict[str, str]:
+    """Paths of the libraries of this process, and of other mapped files, by name."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        paths = {line.rstrip("\n").partition("/")[2] for line in maps}
+    return {os.path.basename(path): "/" + path for path in paths}
+
+
+def _has_driver() -> bool:
+    return any(name.startswith("libcuda.so") for name in _mapped())
 
 
 #: Modules that may use CUDA.
 _CUDA_MODULES = frozenset(
-    "cuda cudf cupy jax jaxlib mxnet numba onnxruntime paddle pycuda tensorflow tensorrt torch"
-    " triton tvm warp".split()
+    "catboost cuda cudf cupy faiss jax jaxlib lightgbm mxnet numba onnxruntime paddle pycuda"
+    " tensorflow tensorrt torch triton tvm vllm warp xgboost".split()
 )
 
 
 class _CudaImports:
-    """Looks for nothing: starts the backend when such a module is imported."""
+    """Finds no module: sees that one is imported which may use CUDA.
+
+    Only then a thread of the backend waits for CUDA: os.fork() warns in a process with threads. It
+    stays in sys.meta_path, from which nothing can be removed safely while others import.
+    """
+
+    def __init__(self) -> None:
+        self.was_seen = False
+        self._await: Any = None
+
+    def watch(self, backend: str) -> None:
+        """The library stays loaded, so that the agent finds it by name."""
+        import ctypes
+
+        self._await = ctypes.CDLL(backend).ts_cuda_await
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        if any(name.startswith("libcuda") for name in _mapped()) or any(
+            name in sys.modules for name in _CUDA_MODULES
+        ):
+            self.was_seen = True
+        self._await(self.was_seen)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        # Who holds the lock starts or stops the recording.
-        if name in _CUDA_MODULES and _lock.acquire(blocking=False):
-            try:
-                if _current is not None:
-                    _emit.start_backends("cuda")
-            finally:
-                _lock.release()
+        if name in _CUDA_MODULES and not self.was_seen:
+            self.was_seen = True
+            self._await(True)
 
 
-_cuda_imports: Any = _CudaImports()
+_cuda_imports = _CudaImports()
 
 
 #: Of NVIDIA's driver, whose library the process may load later; the second one in WSL.
@@ -355,19 +373,11 @@ def _torch_is_profiling() -> bool:
     import gc
 
     profile = getattr(sys.modules.get("torch.profiler.profiler"), "profile", None)
-    inner = (each.profiler for each in gc.get_objects() if type(each) is profile)
+    if profile is None:
+        return False
+    profiles = [each for each in gc.get_objects() if issubclass(type(each), profile)]
+    inner = [getattr(each, "profiler", None) for each in profiles]
     return any(each is not None and each.kineto_results is None for each in inner)
-
-
-def _load(path: str) -> str:
-    """What is wrong with the library."""
-    import ctypes
-
-    try:
-        ctypes.CDLL(path)
-    except OSError as error:
-        return str(error)
-    return ""
 
 
 def _many(count: int, noun: str, ending: str = "s") -> str:

@@ -235,19 +235,6 @@ int ts_stop(char *ret_notice, size_t bytes)
 	return -error;
 }
 
-int ts_start_backends(const char *names)
-{
-	struct agent_signals saved;
-	bool is_on;
-
-	take_lock(&saved);
-	is_on = is_started;
-	if (is_on && names)
-		agent_add_backends(names);
-	release_lock(&saved);
-	return is_on ? 0 : -ESRCH;
-}
-
 int ts_start_output(char *ret_path, size_t bytes)
 {
 	const struct core *core = ts_process_tracer.core;

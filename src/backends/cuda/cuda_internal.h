@@ -46,6 +46,11 @@ bool cuda_is_forked(void);
  * thread that waits for it.
  */
 void cuda_late_begin(void);
+/*
+ * For the Python package: whether that thread may run. In a process with threads, os.fork() warns,
+ * so it waits until a module is imported that may use CUDA.
+ */
+void ts_cuda_await(int now);
 void cuda_late_forked(void);
 bool cuda_is_late(void);
 

@@ -17,8 +17,9 @@
 #define LOOK_NS 5000000
 #define EXIT_LOOKS 400
 
-static uint32_t is_late;     /* atomic */
-static uint32_t is_awaiting; /* a thread looks whether CUDA is initialized; atomic */
+static uint32_t is_late;      /* atomic */
+static uint32_t may_wait = 1; /* ts_cuda_await(); atomic */
+static uint32_t is_awaiting;  /* a thread looks whether CUDA is initialized; atomic */
 
 bool cuda_is_late(void)
 {
@@ -116,9 +117,16 @@ void cuda_late_begin(void)
 		return;
 	if (is_initialized())
 		cuda_begun();
-	else if (!cuda_start_thread(&thread, await))
+	else if (__atomic_load_n(&may_wait, __ATOMIC_ACQUIRE) && !cuda_start_thread(&thread, await))
 		return;
 	__atomic_store_n(&is_awaiting, 0, __ATOMIC_SEQ_CST);
+}
+
+__attribute__((visibility("default"))) void ts_cuda_await(int now)
+{
+	__atomic_store_n(&may_wait, now != 0, __ATOMIC_RELEASE);
+	if (now && cuda_is_late() && must_wait())
+		cuda_late_begin();
 }
 
 void cuda_late_forked(void)

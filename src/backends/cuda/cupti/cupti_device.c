@@ -136,15 +136,18 @@ static void put_text(char *to, size_t bytes, const char *text)
 	to[length] = 0;
 }
 
-static char status[1600]; /* the last one; under the lock; empty: none yet */
+/* The last one; empty: none yet. Under a lock of its own: the other may be held by a driver call.
+ */
+static char status[1600];
+static pthread_mutex_t status_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void cuda_device_describe(void)
 {
 	char text[sizeof(status)];
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&status_lock);
 	memcpy(text, status, sizeof(text));
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&status_lock);
 	if (text[0])
 		ts_accelerator_fact("cuda_device_side", text);
 }
@@ -155,11 +158,11 @@ static void emit_status(bool is_on, const char *why)
 
 	put_text(text, sizeof(text), why);
 	put_text(path, sizeof(path), cuda_cupti_path());
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&status_lock);
 	snprintf(status, sizeof(status),
 		 "{\"state\": \"%s\", \"reason\": \"%s\", \"cupti\": \"%s\", \"version\": %u}",
 		 is_on ? "on" : "off", text, path, cuda_cupti_version());
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&status_lock);
 	cuda_device_describe();
 }
 
