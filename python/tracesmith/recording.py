@@ -238,7 +238,7 @@ def _summarize(recording: Recording, notice: str) -> Summary:
     if recording.cuda == "cupti" and not is_on:
         recording.cuda = "no"
         if not why and not _cuda_imports.was_seen and _has_driver():
-            why = "the driver was loaded during the recording, by a module that is not known to use it"
+            why = "the driver was loaded during the recording, by a module not known to use it"
     if why and recording.cuda == "no":
         why = "CUDA was not recorded: " + why
     elif why and not is_on:
@@ -342,7 +342,7 @@ class _CudaImports:
 
         self._await = ctypes.CDLL(backend).ts_cuda_await
         if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, self)
         if any(name.startswith("libcuda") for name in _mapped()) or any(
             name in sys.modules for name in _CUDA_MODULES
         ):
