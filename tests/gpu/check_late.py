@@ -11,16 +11,17 @@ from common import *
 module_or_skip("torch")
 PACKAGE = os.path.join(BUILD, "python")
 CLOCK_NS = 20_000
-PROGRAM = """
-import json, os, sys
-import torch, tracesmith
-
+WORK = """
 def work(steps):
     x = torch.ones(256, 256, device="cuda")
     for _ in range(steps):
         x = torch.relu(x @ x / 256)
     torch.cuda.synchronize()
     return float(x.sum())
+"""
+PROGRAM = WORK + """
+import json, os, sys
+import torch, tracesmith
 
 before = work(3)
 results = []
@@ -34,18 +35,10 @@ for number, steps in enumerate((10, 25)):
 work(4)
 print(json.dumps({"before": before, "after": work(3), "results": results}))
 """
-
-
 # torch is imported, and used with its profiler, in the recording.
-INSIDE = """
+INSIDE = WORK + """
 import json
 import tracesmith
-
-def work(steps):
-    x = torch.ones(256, 256, device="cuda")
-    for _ in range(steps):
-        x = torch.relu(x @ x / 256)
-    torch.cuda.synchronize()
 
 with tracesmith.record("inside.sbt") as recording:
     import torch
@@ -62,31 +55,18 @@ with profile(activities=[ProfilerActivity.CUDA], schedule=schedule(wait=0, warmu
 active = sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profiler.events())
 print(json.dumps({"cuda": recording.cuda, "found": found, "active": active, "summary": str(warming_up.summary)}))
 """
-EARLY = """
+EARLY = WORK + """
 import json
 import torch, tracesmith
-
-def work(steps):
-    x = torch.ones(256, 256, device="cuda")
-    for _ in range(steps):
-        x = torch.relu(x @ x / 256)
-    torch.cuda.synchronize()
-    return float(x.sum())
 
 with tracesmith.record("early.sbt") as recording:
     work(10)
 print(json.dumps({"cuda": recording.cuda, "lost": recording.summary.lost}))
 """
-SHARED = """
+SHARED = WORK + """
 import json
 import torch, tracesmith
 from torch.profiler import ProfilerActivity, profile
-
-def work(steps):
-    x = torch.ones(256, 256, device="cuda")
-    for _ in range(steps):
-        x = torch.relu(x @ x / 256)
-    torch.cuda.synchronize()
 
 def profiled(steps):
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:

@@ -30,24 +30,24 @@ static bool was_redirected; /* atomic */
 
 /* What the dynamic linker reads of a library. */
 struct object {
-	ElfW(Addr) base;
+	Elf64_Addr base;
 	uintptr_t read_only_from, read_only_to; /* after its relocation */
-	const ElfW(Sym) * symbols;
+	const Elf64_Sym *symbols;
 	const char *names;
-	const ElfW(Rela) * tables[2]; /* of functions, and of all else */
+	const Elf64_Rela *tables[2]; /* of functions, and of all else */
 	size_t counts[2];
 	bool imports; /* it was linked with CUPTI */
 };
 
 /* glibc has added the base to these, other linkers have not. */
-static const void *at(const struct object *object, ElfW(Addr) address)
+static const void *at(const struct object *object, Elf64_Addr address)
 {
 	return (const void *)(address < object->base ? object->base + address : address);
 }
 
-static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic)
+static void read_dynamic(struct object *object, const Elf64_Dyn *dynamic)
 {
-	for (const ElfW(Dyn) *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
+	for (const Elf64_Dyn *entry = dynamic; entry->d_tag != DT_NULL; entry++) {
 		if (entry->d_tag == DT_SYMTAB)
 			object->symbols = at(object, entry->d_un.d_ptr);
 		else if (entry->d_tag == DT_STRTAB)
@@ -55,13 +55,13 @@ static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic)
 		else if (entry->d_tag == DT_JMPREL)
 			object->tables[0] = at(object, entry->d_un.d_ptr);
 		else if (entry->d_tag == DT_PLTRELSZ)
-			object->counts[0] = entry->d_un.d_val / sizeof(ElfW(Rela));
+			object->counts[0] = entry->d_un.d_val / sizeof(Elf64_Rela);
 		else if (entry->d_tag == DT_RELA)
 			object->tables[1] = at(object, entry->d_un.d_ptr);
 		else if (entry->d_tag == DT_RELASZ)
-			object->counts[1] = entry->d_un.d_val / sizeof(ElfW(Rela));
+			object->counts[1] = entry->d_un.d_val / sizeof(Elf64_Rela);
 	}
-	for (const ElfW(Dyn) *entry = dynamic; object->names && entry->d_tag != DT_NULL; entry++)
+	for (const Elf64_Dyn *entry = dynamic; object->names && entry->d_tag != DT_NULL; entry++)
 		object->imports |=
 			entry->d_tag == DT_NEEDED &&
 			!strncmp(object->names + entry->d_un.d_val, LIBRARY, strlen(LIBRARY));
@@ -72,11 +72,11 @@ static void read_segments(struct object *object, const struct dl_phdr_info *info
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		const Elf64_Phdr *segment = &info->dlpi_phdr[i];
 		uintptr_t from = info->dlpi_addr + segment->p_vaddr;
 
 		if (segment->p_type == PT_DYNAMIC) {
-			read_dynamic(object, (const ElfW(Dyn) *)from);
+			read_dynamic(object, (const Elf64_Dyn *)from);
 		} else if (segment->p_type == PT_GNU_RELRO) {
 			object->read_only_from = from & -page;
 			object->read_only_to = (from + segment->p_memsz) & -page;
@@ -100,9 +100,9 @@ static void set_slot(const struct object *object, void **slot, void *ours)
 	__atomic_store_n(&was_redirected, true, __ATOMIC_RELAXED);
 }
 
-static void redirect(const struct object *object, const ElfW(Rela) * import)
+static void redirect(const struct object *object, const Elf64_Rela *import)
 {
-	const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(import->r_info)];
+	const Elf64_Sym *symbol = &object->symbols[ELF64_R_SYM(import->r_info)];
 	const char *name = object->names + symbol->st_name;
 	void *ours;
 
